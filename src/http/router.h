@@ -30,19 +30,19 @@ struct Route {
 
   Method method = Method::kGet;
   /// "/v1/topics/{topic}/records". A custom verb stands after the last colon: "/v1/groups/{group}:resetOffsets".
-  std::string path;
-  std::string operation_id;  ///< unique, camelCase: "listTopics"
-  std::string tag;           ///< groups routes in the document: "topics"
-  std::string summary;       ///< one line
-  std::string description;
-  std::vector<Param> params;
+  std::string path = {};
+  std::string operation_id = {};  ///< unique, camelCase: "listTopics"
+  std::string tag = {};           ///< groups routes in the document: "topics"
+  std::string summary = {};       ///< one line
+  std::string description = {};
+  std::vector<Param> params = {};
   BodyRule body = BodyRule::kNone;
-  std::string request_schema;
+  std::string request_schema = {};
   std::vector<std::string> consumes = {"application/json"};  ///< else 415
   size_t max_body = 0;                                       ///< bytes; 0: the server's maximum
-  std::vector<Answer> answers;
-  std::vector<Problem> problems;
-  Handler handler;
+  std::vector<Answer> answers = {};
+  std::vector<Problem> problems = {};
+  Handler handler = {};
 
   /// From the last byte of the request to the answer. Made by Router::add, recorded by the server, read by metrics.
   std::shared_ptr<Histogram> latency_ns = nullptr;
