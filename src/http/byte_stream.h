@@ -45,7 +45,7 @@ class ByteStream {
   void on_close(std::function<void(CancelReason)> fn) const;
   /// Ends the body after what is queued.
   void close() const;
-  /// As Responder::post and Responder::after; both are dropped when the stream has ended.
+  /// As Responder::post and Responder::after; a timer is dropped when the stream has ended.
   void post(std::function<void()> fn) const;
   void after(std::chrono::milliseconds delay, std::function<void()> fn) const;
 

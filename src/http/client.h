@@ -14,8 +14,8 @@
 
 namespace millrace::http {
 
-/// A blocking HTTP/1.1 client over one kept-alive connection. One thread at a time uses it. Nothing is retried behind
-/// the caller's back, save a request on a kept connection that the server closed before it took a byte of it.
+/// A blocking HTTP/1.1 client over one kept-alive connection. One thread at a time uses it. Nothing is sent twice
+/// behind the caller's back, save a GET whose kept connection the server closed before it answered anything.
 class Client {
  public:
   struct Options {
@@ -67,7 +67,8 @@ class Client {
   Result<Response> stream_events(std::string_view target, const Fields& fields,
                                  const std::function<bool(const Event&)>& sink);
 
-  /// Makes a blocked call on another thread return CONNECTION_LOST. The one function any thread may call.
+  /// Makes a blocked call on another thread, and every later one, return INTERRUPTED. The one function any thread
+  /// may call.
   void interrupt();
   void close();
   /// As given, for messages.

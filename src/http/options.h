@@ -31,7 +31,7 @@ struct Options {
   size_t max_header_fields = 100;
   size_t max_target_bytes = 4 * 1024;
   size_t max_body_bytes = 16 * 1024 * 1024;
-  /// Bodies being received or handled, over all connections. A declared length counts from the start.
+  /// Bodies being received or handled, over all connections; counted as they come.
   size_t max_body_bytes_in_flight = 128 * 1024 * 1024;
   size_t max_connections = 4096;
   /// All local clients share one address, so this leaves room for others only when it is below max_connections.

@@ -78,7 +78,8 @@ class Params {
     std::string text;
     int64_t number;
   };
-  /// The value given or the default; null when there is neither.
+  /// Checks and keeps one value; DOUBLED_PARAMETER when there is one already.
+  Status take(const Param& param, std::string text);
   const Param& declared(std::string_view name) const;
   const Value* given(std::string_view name) const;
   int64_t number(std::string_view name, Param::Type type) const;

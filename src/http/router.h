@@ -80,7 +80,9 @@ class Router {
 
  private:
   struct Node;
-  Status take_query(std::string_view query, const Route& route, Params& params) const;
+  static Status take_query(std::string_view query, const Route& route, Params& params);
+  static Status take_headers(const Headers& headers, const Route& route, Params& params);
+  static Status unknown_parameter(std::string_view name, const Route& route);
 
   std::unique_ptr<Node> root_;
   std::vector<std::unique_ptr<Route>> routes_;
