@@ -57,11 +57,12 @@ bool is_of_connection(int error) {
 }  // namespace
 
 Acceptor::Acceptor(std::shared_ptr<EventLoop> loop, Listening listening, std::shared_ptr<Stats> stats,
-                   OnAccept on_accept)
+                   OnAccept on_accept, AcceptCall accept_call)
     : loop_(std::move(loop)),
       listening_(std::move(listening)),
       stats_(std::move(stats)),
       on_accept_(std::move(on_accept)),
+      accept_(accept_call),
       watch_(*loop_, listening_.fd.release()),
       spare_(open_spare()),
       backoff_(kFirstPause) {}
@@ -80,7 +81,7 @@ void Acceptor::on_readable() {
 bool Acceptor::accept_one() {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
-  UniqueFd fd(::accept4(watch_.fd(), reinterpret_cast<sockaddr*>(&storage), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  UniqueFd fd(accept_(watch_.fd(), reinterpret_cast<sockaddr*>(&storage), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.valid()) {
     int on = 1;
     if (storage.ss_family != AF_UNIX) ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -100,7 +101,7 @@ bool Acceptor::accept_one() {
 bool Acceptor::turn_one_away() {
   if (!spare_.valid()) return false;
   spare_.reset();
-  UniqueFd fd(::accept4(watch_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  UniqueFd fd(accept_(watch_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   bool accepted = fd.valid();
   if (accepted) {
     stats_->reject(Rejected::kNoDescriptors);

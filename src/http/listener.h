@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -55,8 +57,11 @@ void remove_socket_file(const Listening& listening);
 class Acceptor final : public ReadyHandler, public std::enable_shared_from_this<Acceptor> {
  public:
   using OnAccept = std::function<void(UniqueFd, Peer)>;
+  using AcceptCall = int (*)(int, sockaddr*, socklen_t*, int);
 
-  Acceptor(std::shared_ptr<EventLoop> loop, Listening listening, std::shared_ptr<Stats> stats, OnAccept on_accept);
+  /// `accept_call` is ::accept4; tests let it fail.
+  Acceptor(std::shared_ptr<EventLoop> loop, Listening listening, std::shared_ptr<Stats> stats, OnAccept on_accept,
+           AcceptCall accept_call = ::accept4);
 
   void start();
   /// Something that may have been short has become free.
@@ -77,6 +82,7 @@ class Acceptor final : public ReadyHandler, public std::enable_shared_from_this<
   Listening listening_;
   const std::shared_ptr<Stats> stats_;
   const OnAccept on_accept_;
+  const AcceptCall accept_;
   Watch watch_;
   UniqueFd spare_;
   bool paused_ = false;

@@ -31,20 +31,25 @@ void wait_for(int fd, short events, const char* what) {
 
 }  // namespace
 
-RawSocket RawSocket::tcp(uint16_t port, const std::string& address) {
+RawSocket RawSocket::unconnected() {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail_with_errno("socket");
+  return RawSocket(fd);
+}
+
+void RawSocket::connect(uint16_t port, const std::string& address) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   ::inet_pton(AF_INET, address.c_str(), &to.sin_addr);
-  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail_with_errno("socket");
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
-    int error = errno;
-    ::close(fd);
-    errno = error;
+  if (::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
     fail_with_errno("connect to port " + std::to_string(port));
-  }
-  return RawSocket(fd);
+}
+
+RawSocket RawSocket::tcp(uint16_t port, const std::string& address) {
+  RawSocket socket = unconnected();
+  socket.connect(port, address);
+  return socket;
 }
 
 RawSocket RawSocket::unix_socket(const std::filesystem::path& path) {

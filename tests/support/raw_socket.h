@@ -14,6 +14,9 @@ namespace millrace::tests {
 class RawSocket {
  public:
   static RawSocket tcp(uint16_t port, const std::string& address = "127.0.0.1");
+  /// For a test that must own its descriptors before there are none left.
+  static RawSocket unconnected();
+  void connect(uint16_t port, const std::string& address = "127.0.0.1");
   static RawSocket unix_socket(const std::filesystem::path& path);
   ~RawSocket();
   RawSocket(RawSocket&& other) noexcept;
