@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "disruptor/sequence.h"
+
+namespace millrace::disruptor {
+
+/// How a thread waits for a position to move: it spins shortly (the answer is often on its way), then yields (on few
+/// cores the one to wait for needs this very core), then sleeps on a futex until notified. It never polls by sleeping.
+struct WaitPolicy {
+  /// Looks with a pause instruction between them.
+  uint32_t spins = 100;
+  /// Looks with a sched_yield between them.
+  uint32_t yields = 50;
+  /// False: go on yielding for ever; for measurements only, as it takes a whole core while idle.
+  bool sleep = true;
+};
+
+/// Wakes threads that wait for something which others write elsewhere (a Sequence, a flag). No wake-up is lost, and
+/// notify() costs one load and no fence while nobody sleeps: the thread about to sleep pays, by making every running
+/// thread of the process pass a barrier (membarrier(2)). Where the kernel lacks that, notify() pays with a
+/// read-modify-write.
+///
+/// The waiter's loop, which must tolerate spurious returns:
+///     auto key = event.key();
+///     ... take a turn ...
+///     event.wait(key, policy, [&] { return there_is_something(); });
+///
+/// Any thread may call anything.
+class alignas(kCacheLinePair) Eventcount {
+ public:
+  using Key = uint32_t;
+
+  Eventcount();
+  Eventcount(const Eventcount&) = delete;
+  Eventcount& operator=(const Eventcount&) = delete;
+
+  /// Taken before looking: whatever is notified to a sleeper or interrupted after this ends a wait() with this key.
+  Key key() const { return state_.load(std::memory_order_acquire) & ~kSleeping; }
+
+  /// Call after the store that makes a waiter's `ready` true.
+  void notify() {
+    // The compiler must not move the load before the caller's store; the processor is held by the sleeper's barrier.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    uint32_t state = barrier_by_sleeper_ ? state_.load(std::memory_order_relaxed)
+                                         : state_.fetch_add(0, std::memory_order_acq_rel);
+    if (state & kSleeping) [[unlikely]] wake();
+  }
+
+  /// Makes every wait() whose key was taken before this return, ready or not: for nudges and stop flags.
+  void interrupt();
+
+  /// Returns true as soon as `ready()` is, false when interrupted or woken for nothing. `ready` must be cheap and
+  /// must read what it reads with acquire.
+  template <typename Ready>
+  bool wait(Key key, const WaitPolicy& policy, Ready&& ready) {
+    for (uint32_t i = 0; i < policy.spins; ++i) {
+      if (ready()) return true;
+      pause();
+    }
+    for (uint32_t i = 0; i < policy.yields || !policy.sleep; ++i) {
+      if (ready()) return true;
+      if (this->key() != key) return false;
+      yield();
+    }
+    if (!announce_sleep(key)) return false;
+    if (ready()) return true;
+    sleep(key);
+    return ready();
+  }
+
+ private:
+  // Bit 0: somebody sleeps or is about to. The rest counts the wake-ups, so that a late sleeper notices one.
+  static constexpr uint32_t kSleeping = 1;
+  static constexpr uint32_t kOneWake = 2;
+
+  static void pause();
+  static void yield();
+  /// False when a wake-up came since `key` was taken.
+  bool announce_sleep(Key key);
+  void sleep(Key key);
+  void wake();
+
+  std::atomic<uint32_t> state_{0};
+  const bool barrier_by_sleeper_;
+};
+
+}  // namespace millrace::disruptor
