@@ -42,7 +42,8 @@ bool RingCore::has_room(int64_t first, int64_t n) {
 
 int64_t RingCore::try_claim_single(int64_t n) {
   int64_t first = claimed_.load(std::memory_order_relaxed);
-  if (first & kClosedBit) [[unlikely]] return kClosed;
+  if (first & kClosedBit) [[unlikely]]
+    return kClosed;
   if (!has_room(first, n)) return kFull;
   claimed_.store(first + n, std::memory_order_release);
   return first;
@@ -51,7 +52,8 @@ int64_t RingCore::try_claim_single(int64_t n) {
 int64_t RingCore::try_claim_multi(int64_t n) {
   int64_t first = claimed_.load(std::memory_order_relaxed);
   do {
-    if (first & kClosedBit) [[unlikely]] return kClosed;
+    if (first & kClosedBit) [[unlikely]]
+      return kClosed;
     if (!has_room(first, n)) return kFull;
   } while (!claimed_.compare_exchange_weak(first, first + n, std::memory_order_acq_rel, std::memory_order_relaxed));
   return first;
@@ -67,6 +69,13 @@ int64_t RingCore::claim(int64_t n, const WaitPolicy& policy) {
       int64_t claimed = claimed_.load(std::memory_order_acquire);
       return (claimed & kClosedBit) != 0 || claimed + n - freed() <= slot_count_;
     });
+  }
+}
+
+void RingCore::wait_freed(int64_t position, const WaitPolicy& policy) {
+  for (;;) {
+    auto key = space_event_.key();
+    if (freed() >= position || space_event_.wait(key, policy, [&] { return freed() >= position; })) return;
   }
 }
 

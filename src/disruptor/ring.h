@@ -97,6 +97,8 @@ class RingCore {
   bool wait_published(int64_t position, Eventcount::Key key, const WaitPolicy& policy = {}) {
     return published_event_->wait(key, policy, [&] { return is_published(position); });
   }
+  /// Waits until everything before `position` is free.
+  void wait_freed(int64_t position, const WaitPolicy& policy = {});
   /// Notified at each publish. Shared, so that a nudge from elsewhere may outlive the ring.
   const std::shared_ptr<Eventcount>& published_event() const { return published_event_; }
 

@@ -13,7 +13,9 @@
 namespace millrace::disruptor {
 namespace {
 
-long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); }
+long membarrier(int command) {
+  return ::syscall(SYS_membarrier, command, 0, 0);
+}
 
 /// Once per process: whether a thread can make all the others pass a memory barrier.
 bool register_membarrier() {
@@ -45,7 +47,9 @@ void Eventcount::pause() {
 #endif
 }
 
-void Eventcount::yield() { ::sched_yield(); }
+void Eventcount::yield() {
+  ::sched_yield();
+}
 
 bool Eventcount::announce_sleep(Key key) {
   uint32_t before = state_.fetch_or(kSleeping, std::memory_order_acq_rel);

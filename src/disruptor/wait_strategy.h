@@ -44,9 +44,10 @@ class alignas(kCacheLinePair) Eventcount {
   void notify() {
     // The compiler must not move the load before the caller's store; the processor is held by the sleeper's barrier.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    uint32_t state = barrier_by_sleeper_ ? state_.load(std::memory_order_relaxed)
-                                         : state_.fetch_add(0, std::memory_order_acq_rel);
-    if (state & kSleeping) [[unlikely]] wake();
+    uint32_t state =
+        barrier_by_sleeper_ ? state_.load(std::memory_order_relaxed) : state_.fetch_add(0, std::memory_order_acq_rel);
+    if (state & kSleeping) [[unlikely]]
+      wake();
   }
 
   /// Makes every wait() whose key was taken before this return, ready or not: for nudges and stop flags.

@@ -74,8 +74,12 @@ void ping_pong(const WaitPolicy& policy, int rounds) {
   EXPECT_EQ(ball.load(), 2 * rounds);
 }
 
-TEST(Eventcount, NoWakeUpIsLostWhenSleepingAtOnce) { ping_pong(kSleepAtOnce, 20'000); }
-TEST(Eventcount, NoWakeUpIsLostWhenSpinningShortly) { ping_pong({.spins = 3, .yields = 1}, 20'000); }
+TEST(Eventcount, NoWakeUpIsLostWhenSleepingAtOnce) {
+  ping_pong(kSleepAtOnce, 20'000);
+}
+TEST(Eventcount, NoWakeUpIsLostWhenSpinningShortly) {
+  ping_pong({.spins = 3, .yields = 1}, 20'000);
+}
 
 TEST(Eventcount, OneNotifyWakesEverySleeper) {
   Eventcount event;
