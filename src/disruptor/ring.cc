@@ -7,6 +7,14 @@
 #include "base/result.h"
 
 namespace millrace::disruptor {
+namespace {
+
+// After losing a claim to another core: pauses before the next try, doubled each time. Measured with three producers
+// on two cores: nearly twice the claims, and bounded to a few microseconds.
+constexpr uint32_t kFirstBackoff = 16;
+constexpr uint32_t kLongestBackoff = 64;
+
+}  // namespace
 
 RingCore::RingCore(size_t slot_count, Producers producers)
     : slot_count_(static_cast<int64_t>(slot_count)),
@@ -51,12 +59,16 @@ int64_t RingCore::try_claim_single(int64_t n) {
 
 int64_t RingCore::try_claim_multi(int64_t n) {
   int64_t first = claimed_.load(std::memory_order_relaxed);
-  do {
+  for (uint32_t pauses = kFirstBackoff;; pauses = std::min(2 * pauses, kLongestBackoff)) {
     if (first & kClosedBit) [[unlikely]]
       return kClosed;
     if (!has_room(first, n)) return kFull;
-  } while (!claimed_.compare_exchange_weak(first, first + n, std::memory_order_acq_rel, std::memory_order_relaxed));
-  return first;
+    if (claimed_.compare_exchange_weak(first, first + n, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return first;
+    // Another core has the line. Let it claim a streak before the line, and those of its slots, move again.
+    for (uint32_t i = 0; i < pauses; ++i) pause_core();
+    first = claimed_.load(std::memory_order_relaxed);
+  }
 }
 
 int64_t RingCore::claim(int64_t n, const WaitPolicy& policy) {

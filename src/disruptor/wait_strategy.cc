@@ -39,14 +39,6 @@ long futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
 
 Eventcount::Eventcount() : barrier_by_sleeper_(register_membarrier()) {}
 
-void Eventcount::pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("" ::: "memory");
-#endif
-}
-
 void Eventcount::yield() {
   ::sched_yield();
 }

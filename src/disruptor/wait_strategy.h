@@ -7,12 +7,23 @@
 
 namespace millrace::disruptor {
 
+/// A hint to the core that it is in a loop that waits.
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  asm volatile("" ::: "memory");
+#endif
+}
+
 /// How a thread waits for a position to move: it spins shortly (the answer is often on its way), then yields (on few
 /// cores the one to wait for needs this very core), then sleeps on a futex until notified. It never polls by sleeping.
 struct WaitPolicy {
-  /// Looks with a pause instruction between them.
-  uint32_t spins = 100;
-  /// Looks with a sched_yield between them.
+  /// Looks while spinning, and pauses of the core before each. Looking rarely is what makes batches: each look takes a
+  /// cache line from the core that writes it, and a reader hard on its writer's heels makes both wait for that line.
+  uint32_t spins = 4;
+  uint32_t pauses = 64;
+  /// Looks with a sched_yield before each.
   uint32_t yields = 50;
   /// False: go on yielding for ever; for measurements only, as it takes a whole core while idle.
   bool sleep = true;
@@ -57,14 +68,15 @@ class alignas(kCacheLinePair) Eventcount {
   /// must read what it reads with acquire.
   template <typename Ready>
   bool wait(Key key, const WaitPolicy& policy, Ready&& ready) {
+    // The caller has just looked, so each phase waits before it looks.
     for (uint32_t i = 0; i < policy.spins; ++i) {
+      for (uint32_t k = 0; k < policy.pauses; ++k) pause_core();
       if (ready()) return true;
-      pause();
     }
     for (uint32_t i = 0; i < policy.yields || !policy.sleep; ++i) {
+      yield();
       if (ready()) return true;
       if (this->key() != key) return false;
-      yield();
     }
     if (!announce_sleep(key)) return false;
     if (ready()) return true;
@@ -77,7 +89,6 @@ class alignas(kCacheLinePair) Eventcount {
   static constexpr uint32_t kSleeping = 1;
   static constexpr uint32_t kOneWake = 2;
 
-  static void pause();
   static void yield();
   /// False when a wake-up came since `key` was taken.
   bool announce_sleep(Key key);
