@@ -37,8 +37,10 @@ void consume(int64_t elements, Eventcount& event, Barrier& passed, Available ava
       event.wait(key, WaitPolicy{}, [&] { return (end = available(at)) > at; });
       continue;
     }
+    const int64_t taken = end - at;
     for (; at < end; ++at) handle(at);
     passed.advance(end);
+    disruptor::let_batch_grow(taken, WaitPolicy{});
   }
 }
 

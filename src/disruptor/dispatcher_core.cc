@@ -103,15 +103,19 @@ void DispatcherCore::start() {
 
 void DispatcherCore::run(Worker& worker) {
   name_this_thread(worker.name);
-  const Level& first = *levels_[worker.first_level];
+  Level& first = *levels_[worker.first_level];
   for (;;) {
     // The key comes before the beat, so that a nudge after the beat is answered by another turn.
     auto key = worker.event->key();
     if (worker.heartbeat) worker.heartbeat->beat();
     if (stopping_.load(std::memory_order_acquire)) return;
-    bool worked = false;
-    for (size_t i = worker.first_level; i < worker.end_level; ++i) worked |= turn(*levels_[i]);
-    if (worked) continue;
+    const int64_t taken = turn(first);
+    bool worked = taken > 0;
+    for (size_t i = worker.first_level + 1; i < worker.end_level; ++i) worked |= turn(*levels_[i]) > 0;
+    if (worked) {
+      if (taken > 0) let_batch_grow(taken, options_.wait);
+      continue;
+    }
     // The thread's other levels are empty: only its first barrier can bring work.
     int64_t position = first.passed.own();
     worker.event->wait(key, options_.wait, [&] { return try_next(first, position + 1) > position; });
@@ -129,10 +133,10 @@ void DispatcherCore::advance(Level& level, int64_t end) {
   level.passed.advance(end);
 }
 
-bool DispatcherCore::turn(Level& level) {
+int64_t DispatcherCore::turn(Level& level) {
   const int64_t begin = level.passed.own();
   const int64_t end = try_next(level, begin + static_cast<int64_t>(level.batch.capacity()));
-  if (end == begin) return false;
+  if (end == begin) return 0;
   collect_live(level, begin, end);
   if (!level.batch.empty()) {
     const int64_t started_ns = options_.clock->steady_ns();
@@ -142,7 +146,7 @@ bool DispatcherCore::turn(Level& level) {
   stamp(level, begin, end);
   if (&level == levels_.back().get()) finish(begin, end);
   advance(level, end);
-  return true;
+  return end - begin;
 }
 
 void DispatcherCore::collect_live(Level& level, int64_t begin, int64_t end) {

@@ -94,8 +94,8 @@ class DispatcherCore {
   };
 
   void run(Worker& worker);
-  /// Takes what lies before the level's barrier through it; false when nothing does.
-  bool turn(Level& level);
+  /// Takes what lies before the level's barrier through it; how many that were.
+  int64_t turn(Level& level);
   /// The end of what `level` may take, at most `limit`.
   int64_t try_next(const Level& level, int64_t limit) const;
   void advance(Level& level, int64_t end);

@@ -37,11 +37,11 @@ long futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
 
 }  // namespace
 
-Eventcount::Eventcount() : barrier_by_sleeper_(register_membarrier()) {}
-
-void Eventcount::yield() {
+void yield_core() {
   ::sched_yield();
 }
+
+Eventcount::Eventcount(bool use_membarrier) : barrier_by_sleeper_(use_membarrier && register_membarrier()) {}
 
 bool Eventcount::announce_sleep(Key key) {
   uint32_t before = state_.fetch_or(kSleeping, std::memory_order_acq_rel);

@@ -48,8 +48,8 @@ TEST(Eventcount, InterruptWakesASleeper) {
 }
 
 // Two threads hand a number to and fro, each sleeping as soon as it can: one lost wake-up hangs the test.
-void ping_pong(const WaitPolicy& policy, int rounds) {
-  Eventcount to_peer, to_us;
+void ping_pong(const WaitPolicy& policy, int rounds, bool use_membarrier) {
+  Eventcount to_peer(use_membarrier), to_us(use_membarrier);
   std::atomic<int> ball{0};
   auto await = [&](Eventcount& event, int value) {
     for (;;) {
@@ -74,11 +74,18 @@ void ping_pong(const WaitPolicy& policy, int rounds) {
   EXPECT_EQ(ball.load(), 2 * rounds);
 }
 
-TEST(Eventcount, NoWakeUpIsLostWhenSleepingAtOnce) {
-  ping_pong(kSleepAtOnce, 20'000);
+class EventcountByBarrier : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, EventcountByBarrier, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "BySleeper" : "ByNotifier"; });
+
+TEST_P(EventcountByBarrier, LosesNoWakeUpWhenSleepingAtOnce) {
+  ping_pong(kSleepAtOnce, 20'000, GetParam());
 }
-TEST(Eventcount, NoWakeUpIsLostWhenSpinningShortly) {
-  ping_pong({.spins = 3, .yields = 1}, 20'000);
+TEST_P(EventcountByBarrier, LosesNoWakeUpWhenWaitingShortly) {
+  ping_pong({.spins = 1, .pauses = 4, .yields = 1}, 20'000, GetParam());
+}
+TEST_P(EventcountByBarrier, LosesNoWakeUpWithTheDefaults) {
+  ping_pong({}, 20'000, GetParam());
 }
 
 TEST(Eventcount, OneNotifyWakesEverySleeper) {
