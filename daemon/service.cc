@@ -74,6 +74,7 @@ bool Service::start() {
 void Service::serve() {
   manager_.ready("ready");
   spdlog::info("ready");
+  if (reload_wanted_) reload();
   const milliseconds interval =
       Watchdog::interval(running_.config.node.loop_stuck_after, ServiceManager::watchdog_period());
   int64_t next_look = clock_.steady_ns();
@@ -118,10 +119,10 @@ void Service::run_beside(const char* name, const std::function<void()>& work) {
     auto left = time_left();
     if (left && left->count() == 0) give_up();
     Events::Event event = events_.wait(left);
-    // A reload has to wait until there is something to reload, and is pointless during a stop.
     if (event.kind != Events::Event::Kind::kSignal) continue;
+    // Until there is something to reload; during a stop nothing comes of it.
     if (event.signal == SIGHUP)
-      spdlog::warn("SIGHUP ignored: the node is not running");
+      reload_wanted_ = true;
     else
       on_stop_signal(event.signal);
   }

@@ -61,6 +61,7 @@ class Service {
   Watchdog watchdog_;
   std::unique_ptr<Node> node_;
   ExitCode exit_code_ = kExitOk;
+  bool reload_wanted_ = false;  ///< SIGHUP came during the start
   bool stopping_ = false;
   int64_t stop_deadline_ns_ = 0;  ///< on clock_, while stopping_
 

@@ -25,22 +25,24 @@ bool is_host(std::string_view text) {
   return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), is_host_character);
 }
 
+/// A host name or address, with a port or without.
+bool is_host_with_port(std::string_view text) {
+  size_t colon = text.ends_with(']') ? std::string_view::npos : text.rfind(':');
+  if (colon == std::string_view::npos) return is_host(text);
+  return parse_port(text.substr(colon + 1)).value_or(0) != 0 && is_host(text.substr(0, colon));
+}
+
 Parsed<std::string> parse_host(std::string_view text) {
-  if (!is_host(text)) return Wrong(show(text) + " is no host name or address without a port");
+  if (!is_host_with_port(text))
+    return Wrong(show(text) + " is no host name or address, such as millrace.lan or millrace.lan:8080");
   return std::string(text);
 }
 
 Parsed<std::string> parse_origin(std::string_view text) {
-  std::string_view rest = text;
+  std::string_view host = text;
   for (std::string_view scheme : {"https://", "http://"})
-    if (rest.starts_with(scheme)) rest.remove_prefix(scheme.size());
-  size_t colon = rest.ends_with(']') ? std::string_view::npos : rest.rfind(':');
-  bool good_port = colon == std::string_view::npos;
-  if (!good_port) {
-    auto port = parse_integer(rest.substr(colon + 1));
-    good_port = port && *port >= 1 && *port <= 65535;
-  }
-  if (rest.size() == text.size() || !good_port || !is_host(rest.substr(0, colon)))
+    if (host.starts_with(scheme)) host.remove_prefix(scheme.size());
+  if (host.size() == text.size() || !is_host_with_port(host))
     return Wrong(show(text) + " is no origin, such as https://console.example or http://localhost:3000");
   return std::string(text);
 }
@@ -68,7 +70,8 @@ Section http_section() {
   s.integer("maxConnections", &C::max_connections, 1, 1'000'000,
             "Open connections, at most; further ones are closed at once.");
   s.integer("maxConnectionsPerAddress", &C::max_connections_per_address, 1, 1'000'000,
-            "Open connections from one address, at most.");
+            "Open connections from one address, at most. All clients on this machine that do not use the Unix socket "
+            "share one.");
   s.size("maxHeaderSize", &C::max_header_bytes, 1 * kKB, 1 * kMB, "Largest header of a request.");
   s.size("maxBodySize", &C::max_body_bytes, 1 * kKB, 512 * kMB, "Largest body of a request.");
   s.size("maxBodyMemory", &C::max_body_memory_bytes, 1 * kMB, 64 * kGB,
@@ -80,8 +83,9 @@ Section http_section() {
              "A client that takes no byte of its answer for this long is cut off.");
   s.duration("drainTimeout", &C::drain_timeout, 0s, 5min,
              "How long a stop lets requests under way finish before it closes their connections.");
-  s.list("allowedHosts", "list of host names", &C::allowed_hosts, kListItems, parse_host, as_is,
-         "Names, without port, that a request's Host may carry besides localhost and the addresses listened on. It "
+  s.list("allowedHosts", "list of hosts", &C::allowed_hosts, kListItems, parse_host, as_is,
+         "Names, with a port or without, that a request's Host may carry besides localhost and the addresses listened "
+         "on. It "
          "stops web pages that "
          "rebind their name to this machine.")
       .empty_stands_for("no further names");

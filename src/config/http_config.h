@@ -17,7 +17,7 @@ struct HttpConfig {
   std::filesystem::path unix_socket;  ///< absolute once loaded, or "none": see unix_socket_path()
   uint32_t io_threads = 2;
   uint32_t max_connections = 2048;
-  uint32_t max_connections_per_address = 1024;
+  uint32_t max_connections_per_address = 1536;
   uint64_t max_header_bytes = 8ull << 10;
   uint64_t max_body_bytes = 16ull << 20;
   uint64_t max_body_memory_bytes = 64ull << 20;  ///< of all requests that are being read or answered

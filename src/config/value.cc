@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <optional>
 #include <span>
 
 #include "base/utf8.h"
@@ -125,6 +124,12 @@ bool Endpoint::is_loopback() const {
   return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
 
+std::optional<uint16_t> parse_port(std::string_view text) {
+  auto number = to_number(text);
+  if (!number || *number > 65535) return std::nullopt;
+  return static_cast<uint16_t>(*number);
+}
+
 Parsed<Endpoint> parse_endpoint(std::string_view text) {
   auto bad = [&] {
     return Wrong(fmt::format("{} is no address with a port, such as 127.0.0.1:8080 or [::1]:8080", show(text)));
@@ -134,16 +139,15 @@ Parsed<Endpoint> parse_endpoint(std::string_view text) {
   std::string host(text.substr(0, colon));
   bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  auto port = to_number(text.substr(colon + 1));
+  auto port = parse_port(text.substr(colon + 1));
   if (!port) return bad();
-  if (*port > 65535) return Wrong(fmt::format("{} has a port above 65535", show(text)));
 
   std::array<unsigned char, sizeof(in6_addr)> binary{};
   std::array<char, INET6_ADDRSTRLEN> canonical{};
   int family = bracketed ? AF_INET6 : AF_INET;
   if (::inet_pton(family, host.c_str(), binary.data()) != 1) return bad();
   ::inet_ntop(family, binary.data(), canonical.data(), canonical.size());
-  return Endpoint{canonical.data(), static_cast<uint16_t>(*port)};
+  return Endpoint{canonical.data(), *port};
 }
 
 std::string format_endpoint(const Endpoint& endpoint) {

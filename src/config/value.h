@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -45,6 +46,9 @@ struct Endpoint {
 };
 Parsed<Endpoint> parse_endpoint(std::string_view text);
 std::string format_endpoint(const Endpoint& endpoint);
+
+/// Digits alone, 0 to 65535.
+std::optional<uint16_t> parse_port(std::string_view text);
 
 /// "a, b, c". An empty text is an empty list; an empty item is a fault.
 Parsed<std::vector<std::string_view>> split_list(std::string_view text);

@@ -76,9 +76,8 @@ TEST(Value, Endpoints) {
   EXPECT_EQ(parse_endpoint("[0:0:0:0:0:0:0:1]:0"), (Endpoint{"::1", 0}));
   EXPECT_EQ(format_endpoint({"::1", 80}), "[::1]:80");
   for (auto text : {"", "127.0.0.1", ":8080", "127.0.0.1:", "localhost:8080", "::1:8080", "[127.0.0.1]:80", "[::1]",
-                    "[]:80", "127.1:80", "127.0.0.1:-1", "127.0.0.1:8o8o"})
+                    "[]:80", "127.1:80", "127.0.0.1:-1", "127.0.0.1:65536", "127.0.0.1:8'080", "127.0.0.1:8o8o"})
     EXPECT_THAT(parse_endpoint(text).error(), HasSubstr("no address with a port")) << text;
-  EXPECT_THAT(parse_endpoint("127.0.0.1:65536").error(), HasSubstr("above 65535"));
 }
 
 TEST(Value, LoopbackIsAllOf127AndItsMappedForm) {

@@ -41,7 +41,8 @@ struct FakeNode final : Node {
   auto loaded = config::load(sources);
   loaded->config.node.shutdown_timeout = shutdown_timeout;
   loaded->config.node.loop_stuck_after = 100ms;
-  set_up_logging(config::LogFormat::kText, config::LogLevel::kInfo);
+  loaded->config.node.log_level = config::LogLevel::kDebug;
+  set_up_logging(loaded->config.node.log_format, loaded->config.node.log_level);
   Service service(*loaded, sources, [&](const config::Config&, Health& health, Node::OnFatal on_fatal) {
     return at_start(health, std::move(on_fatal));
   });
@@ -132,6 +133,18 @@ TEST_F(ServiceDeathTest, AnExceptionFromTheStartComesOutOfRun) {
         }
       },
       testing::ExitedWithCode(kExitInternal), "caught: from a library");
+}
+
+TEST_F(ServiceDeathTest, AReloadDuringTheStartIsMadeUpForAfterIt) {
+  // The configuration of these tests differs from what its sources say, so there is something to apply.
+  auto starts = [](Health&, Node::OnFatal) {
+    auto node = std::make_unique<FakeNode>();
+    node->on_reload = [] { signal_self(SIGTERM); };
+    signal_self(SIGHUP);
+    return node;
+  };
+  EXPECT_EXIT(run_service(starts), testing::ExitedWithCode(kExitOk),
+              "ready(.|\n)*reload: node.logLevel is now 'info'(.|\n)*stopped in");
 }
 
 TEST_F(ServiceDeathTest, AStuckLoopIsReportedWhileItRuns) {
