@@ -14,7 +14,7 @@
 namespace millrace::store {
 namespace {
 
-constexpr const char* kLockFile = "millraced.lock";
+constexpr const char* kLockFile = "lock";
 
 /// The process id that the holder wrote, for the message; the lock itself does not depend on it.
 std::string holder_of(int fd) {
