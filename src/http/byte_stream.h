@@ -15,9 +15,9 @@ struct StreamOptions {
   size_t max_queued_bytes = 256 * 1024;
   /// Sent after that long without other data, so that dead connections are noticed; 0: never.
   std::chrono::milliseconds heartbeat{0};
-  std::string heartbeat_bytes;
+  std::string heartbeat_bytes = {};
   /// The last bytes when the server drains.
-  std::string goodbye_bytes;
+  std::string goodbye_bytes = {};
 };
 
 class StreamState;

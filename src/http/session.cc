@@ -15,8 +15,6 @@ namespace {
 
 // A refused request's body up to this size is read and dropped, so that the connection can be kept.
 constexpr uint64_t kDroppedBodyBytes = 64 * 1024;
-// Room made for a body before any of it has come; from there it doubles, so that memory follows what was sent.
-constexpr uint64_t kFirstBodyBytes = 64 * 1024;
 // How much a refused client may still send while it reads why.
 constexpr size_t kMaxLingerBytes = 16 * 1024 * 1024;
 // One session's turn: then the others of its loop.
@@ -231,7 +229,7 @@ void Session::begin_request(std::string_view header, bool body_follows) {
   ++requests_;
   head_.headers.reserve(header.size(), 16);
   if (auto refusal = check_head_bytes(header, context_->options)) return refuse(*refusal);
-  if (auto refusal = parser_.parse_head(header, head_)) return refuse(*refusal);
+  if (auto refusal = parse_head(header, head_)) return refuse(*refusal);
   if (auto refusal = check_framing(head_)) return refuse(*refusal);
   if (auto refusal = take_absolute_form(head_)) return refuse(*refusal);
   keep_alive_ = head_.keep_alive;
@@ -249,8 +247,7 @@ void Session::begin_request(std::string_view header, bool body_follows) {
 void Session::begin_body(bool body_follows) {
   if (!head_.has_body()) return dispatch();
   state_ = State::kBody;
-  if (head_.content_length) body_.reserve(std::min(*head_.content_length, kFirstBodyBytes));
-  if (!charge_body()) return;
+  reader_.begin(head_);
   if (head_.version < 11 || body_follows || !head_.headers.find("Expect")) return;
   // Nothing is queued at this point, so the few bytes fit or the connection is dead.
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -259,36 +256,24 @@ void Session::begin_body(bool body_follows) {
 
 size_t Session::read_body(std::string_view bytes, bool& more) {
   size_t used = 0;
-  uint64_t limit = refused_ ? kDroppedBodyBytes : request_->max_body;
-  auto refusal = parser_.parse_body(bytes, limit, body_, used);
-  // Chunk headers and trailers wait until they are whole.
-  if (!refusal && !parser_.done() && bytes.size() - used > context_->options.max_header_bytes)
-    refusal =
-        Refusal{400, "MALFORMED_REQUEST", "a chunk's header or the trailer is too long", Rejected::kBadRequest, true};
+  auto refusal = reader_.feed(bytes, refused_ ? kDroppedBodyBytes : request_->max_body, body_, used);
   if (refusal && refused_) {
     keep_alive_ = false;
     linger_ = true;
     send(std::move(std::exchange(refused_, std::nullopt)->response));
   } else if (refusal) {
-    if (refusal->reason == Rejected::kBodyTooLarge)
-      refusal->detail = fmt::format("the body has more than {} bytes, which is the most that is taken", limit);
     refuse(*refusal);
   }
-  if (refusal) return bytes.size();
-  if (!charge_body()) return bytes.size();
-  if (parser_.done()) {
-    more = true;
-    finish_body();
-  }
+  if (refusal || !charge_body()) return bytes.size();
+  more = true;
+  if (reader_.done()) finish_body();
   return used;
 }
 
 bool Session::charge_body() {
-  constexpr size_t kInside = 32;  // What a string holds without memory of its own.
-  size_t size = body_.capacity() < kInside ? 0 : body_.capacity();
-  auto grown = static_cast<int64_t>(size - body_charged_);
+  auto grown = static_cast<int64_t>(body_.size() - body_charged_);
   int64_t all = context_->stats->body_bytes.fetch_add(grown, std::memory_order_relaxed) + grown;
-  body_charged_ = size;
+  body_charged_ = body_.size();
   if (grown <= 0 || static_cast<uint64_t>(all) <= context_->options.max_body_bytes_in_flight) return true;
   refuse({503, "BODY_MEMORY_EXHAUSTED",
           fmt::format("request bodies in flight would take more than {} bytes",
@@ -317,10 +302,11 @@ void Session::dispatch() {
   context_->stats->requests.fetch_add(1, std::memory_order_relaxed);
   // The handler may answer before it returns, and finish_response() then forgets the exchange.
   auto exchange = exchange_;
+  const Route& route = *request_->route;
   try {
-    request_->route->handler(std::move(request), Responder(exchange));
+    route.handler(std::move(request), Responder(exchange));
   } catch (const std::exception& fault) {
-    spdlog::error("http: {} {} threw: {}", head_.method, request_id_, fault.what());
+    spdlog::error("http: the handler of {} threw at request {}: {}", route.operation_id, request_id_, fault.what());
     if (!exchange->claim()) return;
     exchange->response =
         problem(500, "INTERNAL", "an unexpected error; the log has the details under this request id", Retry::kUnknown);
@@ -345,7 +331,6 @@ void Session::on_end_of_input() {
 }
 
 void Session::forget_request() {
-  parser_.reset();
   head_ = {};
   request_.reset();
   refused_.reset();

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "http/admission.h"
+#include "http/body_reader.h"
 #include "http/event_loop.h"
 #include "http/exchange.h"
 #include "http/request_parser.h"
@@ -108,7 +109,7 @@ class Session final : public ReadyHandler, public AnswerSink, public std::enable
   std::string pending_;  ///< input not yet used
   size_t scanned_ = 0;   ///< of the pending header
 
-  RequestParser parser_;
+  BodyReader reader_;
   RequestHead head_;
   std::optional<Admitted> request_;
   std::optional<Answered> refused_;  ///< the answer, when only the rest of a small body is still to be read

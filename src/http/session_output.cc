@@ -34,6 +34,7 @@ void Session::answer_without_handler(Answered answered) {
   bool body_is_small = !head_.chunked ? head_.content_length.value_or(0) <= 64 * 1024 : true;
   if (head_.has_body() && !answered.fatal && body_is_small && !head_.headers.find("Expect")) {
     state_ = State::kBody;
+    reader_.begin(head_);
     refused_ = std::move(answered);
     return;
   }
