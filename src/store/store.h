@@ -33,8 +33,11 @@ struct Options {
   /// The same bound in rows, because many small rows replay far slower than few large ones.
   uint64_t max_wal_rows = 400'000;
   uint64_t block_cache_bytes = 32ull << 20;
-  /// Free bytes of the file system that holds `directory`; tests replace it.
+  /// Free bytes of the file system that holds `directory`; empty asks the machine. Tests replace it.
   std::function<uint64_t()> free_bytes;
+  /// Opens although less was recovered than the witness page vouches for, or the page is missing or damaged, and begins
+  /// a new epoch. Only on an operator's word: what is missing stays missing.
+  bool accept_loss = false;
 };
 
 enum class Durability {
@@ -63,7 +66,7 @@ class WriteBatch {
   bool empty() const { return rows() == 0; }
 
  private:
-  friend class Store;
+  friend class RocksStore;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

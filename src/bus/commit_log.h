@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "bus/commit.h"
+
+/// What domain code sees of the bus: Commits go in, Views come out. Nothing here says what carries them.
+namespace millrace::bus {
+
+struct Row {
+  Bytes value;
+  Version version = kAbsent;
+};
+
+struct PartitionState {
+  uint64_t log_start = 0;       ///< first offset that can be read
+  uint64_t high_watermark = 0;  ///< last durable offset + 1
+  uint64_t bytes = 0;           ///< of the record batches kept
+};
+
+/// One consistent state: rows and high watermarks that belong together. Immutable, any thread. Holds storage back
+/// while it lives: take one per request, keep none.
+class View {
+ public:
+  virtual ~View() = default;
+
+  /// Errors: kCorruption, kIo from the store.
+  virtual Result<std::optional<Row>> get(store::Table table, ByteView key) const = 0;
+
+  /// Rows whose key starts with `prefix` and is greater than `after` (empty: from the start), in key order, at most
+  /// `limit`.
+  virtual Result<std::vector<std::pair<Bytes, Row>>> list(store::Table table, ByteView prefix, ByteView after,
+                                                          size_t limit) const = 0;
+
+  virtual std::optional<PartitionState> partition(const TopicPartition& partition) const = 0;
+
+  /// Whole record batches, the first one holding `offset`; at least one however large, then as many as fit in
+  /// `max_bytes`. Empty at the high watermark. Errors: kNotFound UNKNOWN_TOPIC_OR_PARTITION, kInvalidArgument
+  /// OFFSET_OUT_OF_RANGE below the log's start or above the high watermark, kCorruption.
+  virtual Result<std::vector<Bytes>> fetch(const TopicPartition& partition, uint64_t offset, size_t max_bytes) const = 0;
+};
+
+/// Carries Commits. Thread-safe.
+class CommitLog {
+ public:
+  virtual ~CommitLog() = default;
+
+  /// Never blocks. Commit::done is called once, also when the commit is refused at once.
+  virtual void submit(Commit commit) = 0;
+
+  /// Waits for the answer; `commit.done` is not called. For threads that may block (never an io thread). Afterwards
+  /// view() shows the commit.
+  virtual CommitResult submit_and_wait(Commit commit) = 0;
+
+  /// The newest state. A commit that was answered is in it.
+  virtual std::shared_ptr<const View> view() const = 0;
+
+  /// Node-wide partition ids for a new topic's row (TopicRow::partitions), never given twice.
+  virtual uint32_t allocate_partition_ids(uint32_t count) = 0;
+};
+
+}  // namespace millrace::bus

@@ -1,0 +1,249 @@
+#include "bus/memory_commit_log.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "bus/record_batch.h"
+#include "proto/bus.pb.h"
+
+namespace millrace::bus {
+namespace {
+
+constexpr int64_t kIdempotencyWindowMs = 24ll * 3600 * 1000;
+
+struct Partition {
+  /// By base offset.
+  std::map<uint64_t, Bytes> batches;
+  PartitionState state;
+};
+
+struct Answered {
+  int64_t at_ms;
+  Bytes request;
+  CommitReceipt receipt;
+};
+
+std::string describe(const TopicPartition& partition) {
+  return fmt::format("partition {} of topic {}", partition.partition, partition.topic.to_string());
+}
+
+tl::unexpected<Error> unknown_partition(const TopicPartition& partition) {
+  return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC_OR_PARTITION", fmt::format("there is no {}", describe(partition)));
+}
+
+Result<proto::TopicRow> parse_topic(ByteView value) {
+  proto::TopicRow row;
+  if (!row.ParseFromArray(value.data(), static_cast<int>(value.size())) || row.id().size() != sizeof(Uuid::bytes))
+    return fail(ErrorKind::kInternal, "INVALID_TOPIC_ROW", fmt::format("{} is no topic row", to_hex(value)));
+  return row;
+}
+
+Uuid topic_id(const proto::TopicRow& row) {
+  Uuid id;
+  std::copy(row.id().begin(), row.id().end(), id.bytes.begin());
+  return id;
+}
+
+}  // namespace
+
+struct MemoryCommitLog::State {
+  using Table = std::map<Bytes, Row, std::less<>>;
+  std::map<store::Table, Table> tables;
+  std::map<TopicPartition, Partition> partitions;
+  std::map<Bytes, Answered> idempotency;
+  Version last_version = 0;
+
+  const Row* find(store::Table table, ByteView key) const {
+    auto rows = tables.find(table);
+    if (rows == tables.end()) return nullptr;
+    auto row = rows->second.find(key);
+    return row == rows->second.end() ? nullptr : &row->second;
+  }
+
+  void write(store::Table table, const Bytes& key, const std::optional<Bytes>& value, Version version) {
+    if (table == store::Table::kTopics) follow_topic(key, value);
+    if (value)
+      tables[table][key] = Row{*value, version};
+    else
+      tables[table].erase(key);
+  }
+
+  /// A topic's partitions exist exactly as long as its row says so.
+  void follow_topic(const Bytes& key, const std::optional<Bytes>& value) {
+    std::optional<Uuid> kept;
+    if (value) {
+      auto row = parse_topic(*value);
+      kept = topic_id(*row);
+      for (int i = 0; i < row->partitions_size(); ++i)
+        partitions.try_emplace(TopicPartition{*kept, static_cast<uint32_t>(i)});
+    }
+    if (const Row* old = find(store::Table::kTopics, key)) {
+      Uuid id = topic_id(*parse_topic(old->value));
+      if (id != kept) std::erase_if(partitions, [&](const auto& entry) { return entry.first.topic == id; });
+    }
+  }
+};
+
+namespace {
+
+/// A whole copy of the state: immutable without any cleverness.
+template <typename State>
+class MemoryView final : public View {
+ public:
+  explicit MemoryView(const State& state) : state_(state) {}
+
+  Result<std::optional<Row>> get(store::Table table, ByteView key) const override {
+    const Row* row = state_.find(table, key);
+    return row ? std::optional<Row>(*row) : std::nullopt;
+  }
+
+  Result<std::vector<std::pair<Bytes, Row>>> list(store::Table table, ByteView prefix, ByteView after,
+                                                  size_t limit) const override {
+    std::vector<std::pair<Bytes, Row>> found;
+    auto rows = state_.tables.find(table);
+    if (rows == state_.tables.end()) return found;
+    auto row = after < prefix ? rows->second.lower_bound(prefix) : rows->second.upper_bound(after);
+    for (; row != rows->second.end() && found.size() < limit && row->first.starts_with(prefix); ++row)
+      found.push_back(*row);
+    return found;
+  }
+
+  std::optional<PartitionState> partition(const TopicPartition& partition) const override {
+    auto found = state_.partitions.find(partition);
+    return found == state_.partitions.end() ? std::nullopt : std::optional(found->second.state);
+  }
+
+  Result<std::vector<Bytes>> fetch(const TopicPartition& partition, uint64_t offset, size_t max_bytes) const override {
+    auto found = state_.partitions.find(partition);
+    if (found == state_.partitions.end()) return unknown_partition(partition);
+    const auto& [batches, state] = found->second;
+    if (offset < state.log_start || offset > state.high_watermark)
+      return fail(ErrorKind::kInvalidArgument, "OFFSET_OUT_OF_RANGE",
+                  fmt::format("offset {} of {} is outside [{}, {}]", offset, describe(partition), state.log_start,
+                              state.high_watermark));
+    std::vector<Bytes> fetched;
+    if (offset == state.high_watermark) return fetched;
+    size_t bytes = 0;
+    for (auto batch = std::prev(batches.upper_bound(offset)); batch != batches.end(); ++batch) {
+      bytes += batch->second.size();
+      if (!fetched.empty() && bytes > max_bytes) break;
+      fetched.push_back(batch->second);
+    }
+    return fetched;
+  }
+
+ private:
+  const State state_;
+};
+
+}  // namespace
+
+MemoryCommitLog::MemoryCommitLog(const Clock& clock, Options options)
+    : clock_(clock), options_(options), state_(std::make_unique<State>()) {}
+MemoryCommitLog::~MemoryCommitLog() = default;
+
+void MemoryCommitLog::submit(Commit commit) {
+  auto done = std::move(commit.done);
+  CommitResult result = submit_and_wait(std::move(commit));
+  if (done) done(std::move(result));
+}
+
+CommitResult MemoryCommitLog::submit_and_wait(Commit commit) {
+  MILLRACE_TRY(check_commit(commit, options_.max_commit_bytes));
+  MutexLock lock(mutex_);
+  return apply(commit);
+}
+
+std::shared_ptr<const View> MemoryCommitLog::view() const {
+  MutexLock lock(mutex_);
+  if (!view_) view_ = std::make_shared<MemoryView<State>>(*state_);
+  return view_;
+}
+
+uint32_t MemoryCommitLog::allocate_partition_ids(uint32_t count) {
+  MutexLock lock(mutex_);
+  uint32_t first = next_partition_id_;
+  next_partition_id_ += count;
+  return first;
+}
+
+Status MemoryCommitLog::check(const Commit& commit) const {
+  for (const auto& fence : commit.fences) {
+    proto::LeaseRow lease;
+    const Row* row = state_->find(store::Table::kMeta, fence.lease);
+    if (row && !lease.ParseFromString(row->value))
+      return fail(ErrorKind::kCorruption, "INVALID_LEASE_ROW", fmt::format("lease {} cannot be read", to_hex(fence.lease)));
+    if (lease.epoch() != fence.epoch)
+      return fail(ErrorKind::kFenced, "FENCED",
+                  fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), lease.epoch(),
+                              fence.epoch));
+  }
+  for (const auto& condition : commit.conditions) {
+    const Row* row = state_->find(condition.table, condition.key);
+    if (Version version = row ? row->version : kAbsent; version != condition.version)
+      return fail(ErrorKind::kConflict, "CONDITION_FAILED",
+                  fmt::format("row {} of {} has version {}, the commit expects {}", to_hex(condition.key),
+                              store::name_of(condition.table), version, condition.version));
+  }
+  for (const auto& change : commit.state)
+    if (change.table == store::Table::kTopics && change.value) MILLRACE_TRY(parse_topic(*change.value));
+  for (const auto& append : commit.appends) {
+    if (!state_->partitions.contains(append.to)) return unknown_partition(append.to);
+    auto info = check_batch(append.batch);
+    if (!info) return tl::unexpected(info.error());
+  }
+  return {};
+}
+
+CommitResult MemoryCommitLog::apply(const Commit& commit) {
+  forget_old_idempotency_keys();
+  if (commit.idempotency) {
+    auto answered = state_->idempotency.find(commit.idempotency->scope_and_key);
+    if (answered != state_->idempotency.end()) {
+      if (answered->second.request != commit.idempotency->request)
+        return fail(ErrorKind::kConflict, "IDEMPOTENCY_KEY_REUSED", "the idempotency key was used for another request");
+      CommitReceipt receipt = answered->second.receipt;
+      receipt.replayed = true;
+      return receipt;
+    }
+  }
+  MILLRACE_TRY(check(commit));
+
+  view_.reset();
+  CommitReceipt receipt;
+  receipt.version = ++state_->last_version;
+  for (const auto& change : commit.state) state_->write(change.table, change.key, change.value, receipt.version);
+  for (const auto& timer : commit.timers)
+    state_->write(store::Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload, receipt.version);
+  for (const auto& offset : commit.offsets) {
+    proto::OffsetRow row;
+    row.set_next_offset(offset.next_offset);
+    state_->write(store::Table::kGroups, offset_key(commit.home, offset), row.SerializeAsString(), receipt.version);
+  }
+  for (const auto& append : commit.appends) {
+    // Gone again when this very commit deletes the topic.
+    auto partition = state_->partitions.find(append.to);
+    if (partition == state_->partitions.end()) continue;
+    auto& [batches, state] = partition->second;
+    Bytes batch = append.batch;
+    assign_offset(batch, static_cast<int64_t>(state.high_watermark), 0);
+    auto info = read_batch_info(batch);
+    receipt.appends.push_back({append.to, state.high_watermark, static_cast<uint32_t>(info->record_count)});
+    state.bytes += batch.size();
+    batches.emplace(state.high_watermark, std::move(batch));
+    state.high_watermark = static_cast<uint64_t>(info->next_offset());
+  }
+  if (commit.idempotency) {
+    receipt.answer = commit.idempotency->answer;
+    state_->idempotency[commit.idempotency->scope_and_key] = {clock_.wall_ms(), commit.idempotency->request, receipt};
+  }
+  return receipt;
+}
+
+void MemoryCommitLog::forget_old_idempotency_keys() {
+  int64_t oldest = clock_.wall_ms() - kIdempotencyWindowMs;
+  std::erase_if(state_->idempotency, [oldest](const auto& entry) { return entry.second.at_ms < oldest; });
+}
+
+}  // namespace millrace::bus

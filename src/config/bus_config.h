@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace millrace::config {
+
+/// [bus]: the commit pipeline and the log. Keys and their meaning: bus_config.cc.
+struct BusConfig {
+  uint32_t commit_ring_slot_count = 4096;  ///< a power of two
+  uint64_t commit_ring_max_memory_bytes = 64ull << 20;
+  uint64_t commit_max_bytes = 16ull << 20;
+  uint64_t commit_group_max_bytes = 4ull << 20;
+  bool commit_lead = true;
+  uint64_t segment_bytes = 64ull << 20;
+  std::chrono::milliseconds segment_roll_after = std::chrono::hours(24);
+  uint32_t max_topics = 10'000;
+  uint32_t max_partitions = 100'000;  ///< of all topics together
+  uint32_t default_partitions = 4;
+  uint64_t max_message_bytes = 1ull << 20;
+  uint64_t fetch_max_bytes = 4ull << 20;
+  std::chrono::milliseconds long_poll_max = std::chrono::seconds(60);
+  uint64_t idempotency_max_keys = 1'000'000;
+};
+
+}  // namespace millrace::config

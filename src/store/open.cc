@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "store/column_families.h"
+#include "store/rocks_options.h"
+#include "store/rocks_store.h"
+#include "store/slice.h"
+#include "store/status.h"
+
+namespace millrace::store {
+namespace {
+
+/// The row in `meta` that says which database this is; its value is a Uuid.
+constexpr ByteView kEpochKey = "store/epoch";
+
+Error damaged(const DataDirectory& directory, std::string_view what) {
+  return {ErrorKind::kCorruption, "STORE_DAMAGED",
+          fmt::format("the store in {} is damaged: {}. Restore a checkpoint, or, to go on without what is lost, start "
+                      "once with accept-loss",
+                      directory.root.string(), what)};
+}
+
+std::function<uint64_t()> machine_free_bytes(const std::filesystem::path& directory) {
+  return [directory]() -> uint64_t {
+    struct statvfs info {};
+    // A file system that does not answer is for the write itself to fail on.
+    if (::statvfs(directory.c_str(), &info) != 0) return std::numeric_limits<uint64_t>::max();
+    return info.f_bavail * info.f_frsize;
+  };
+}
+
+/// Opening, step by step. Each step returns the error that stops it.
+class Opening {
+ public:
+  Opening(Options& options, DataDirectory directory, DirectoryLock lock)
+      : options_(options), directory_(std::move(directory)), open_(std::move(lock)) {}
+
+  Status run() {
+    MILLRACE_TRY(load_witness());
+    MILLRACE_TRY(check_tables());
+    MILLRACE_TRY(open_rocksdb());
+    MILLRACE_TRY(check_table_ids());
+    MILLRACE_TRY(check_epoch());
+    MILLRACE_TRY(check_sequence());
+    return begin();
+  }
+  OpenDatabase take() && { return std::move(open_); }
+
+ private:
+  Status load_witness();
+  Status check_tables();
+  Status open_rocksdb();
+  Status check_table_ids();
+  Status check_epoch();
+  Status check_sequence();
+  Status begin();
+  Status change_epoch();
+  Status write_epoch(const Uuid& epoch);
+  WitnessRecord& witnessed() { return witnessed_; }
+
+  Options& options_;
+  DataDirectory directory_;
+  OpenDatabase open_;
+  WitnessRecord witnessed_;
+  bool new_epoch_ = false;
+  std::vector<std::string> present_;  ///< column families on disk
+};
+
+Status Opening::load_witness() {
+  bool exists = directory_.has_database();
+  auto witness = Witness::load(directory_.witness());
+  if (!witness && !(options_.accept_loss && exists)) return tl::unexpected<Error>(std::move(witness.error()));
+  if (witness && *witness) {
+    open_.witness = std::move(**witness);
+    witnessed_ = open_.witness->record();
+    if (!exists && witnessed_.sequence > 0)
+      return tl::unexpected<Error>(damaged(
+          directory_, fmt::format("{} is gone, which held rows up to {}", directory_.database().string(),
+                                  witnessed_.sequence)));
+  } else {
+    // The witness is written before the database is created, and every copy gets one: it cannot be merely new.
+    if (exists && !options_.accept_loss)
+      return tl::unexpected<Error>(damaged(
+          directory_, fmt::format("the witness page {} is missing, so nobody can tell whether the database is complete",
+                                  directory_.witness().string())));
+    witnessed_ = {0, Uuid::random(), {}, WitnessState::kOpen};
+    new_epoch_ = exists;
+    auto created = Witness::create(directory_.witness(), witnessed_);
+    if (!created) return tl::unexpected<Error>(std::move(created.error()));
+    open_.witness = std::move(*created);
+  }
+  open_.report.created = !exists;
+  open_.report.clean_stop = witnessed_.state == WitnessState::kClosed;
+  open_.report.witnessed_sequence = witnessed_.sequence;
+  new_epoch_ = new_epoch_ || witnessed_.state == WitnessState::kCheckpoint;
+  return {};
+}
+
+Status Opening::check_tables() {
+  if (open_.report.created) return {};
+  rocksdb::DBOptions db;
+  std::unique_ptr<rocksdb::Env> env;
+  if (options_.file_system) {
+    env = rocksdb::NewCompositeEnv(options_.file_system);
+    db.env = env.get();
+  }
+  rocksdb::Status status = rocksdb::DB::ListColumnFamilies(db, directory_.database().string(), &present_);
+  if (!status.ok())
+    return tl::unexpected<Error>(damage_or_io(status, fmt::format("cannot read {}", directory_.database().string())));
+  for (const std::string& name : present_) {
+    if (name == rocksdb::kDefaultColumnFamilyName) continue;
+    if (std::find(kTableNames.begin(), kTableNames.end(), name) == kTableNames.end())
+      return fail(ErrorKind::kUnsupported, "FORMAT_TOO_NEW",
+                  fmt::format("the store in {} has a table '{}' that this binary does not know; nothing was touched; "
+                              "start the version that wrote it",
+                              directory_.root.string(), name));
+  }
+  return {};
+}
+
+Status Opening::open_rocksdb() {
+  RocksParts parts = rocks_parts(options_, /*compact=*/true);
+  open_.file_system = options_.file_system;
+  open_.env = std::move(parts.env);
+  open_.errors = std::make_shared<BackgroundErrors>();
+  parts.db.listeners.push_back(open_.errors);
+  // Creation that was interrupted left a prefix of the tables; the rest is created in order below.
+  size_t known = open_.report.created ? 1 : present_.size();
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors(parts.tables.begin(),
+                                                           parts.tables.begin() + static_cast<ptrdiff_t>(known));
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  rocksdb::Status status =
+      rocksdb::DB::Open(rocksdb::DBOptions(parts.db), directory_.database().string(), descriptors, &handles, &db);
+  if (!status.ok())
+    return tl::unexpected<Error>(damage_or_io(status, fmt::format("cannot open {}", directory_.database().string())));
+  open_.db.reset(db);
+  for (auto* handle : handles) open_.handles.emplace_back(handle);
+  if (known == parts.tables.size()) return {};
+  std::vector<rocksdb::ColumnFamilyDescriptor> missing(parts.tables.begin() + static_cast<ptrdiff_t>(known),
+                                                       parts.tables.end());
+  std::vector<rocksdb::ColumnFamilyHandle*> created;
+  status = db->CreateColumnFamilies(missing, &created);
+  for (auto* handle : created) open_.handles.emplace_back(handle);
+  if (!status.ok())
+    return tl::unexpected<Error>(
+        damage_or_io(status, fmt::format("cannot create the tables in {}", directory_.database().string())));
+  return {};
+}
+
+Status Opening::check_table_ids() {
+  for (uint32_t id = 0; id < open_.handles.size(); ++id)
+    if (open_.handles[id]->GetID() != id)
+      return tl::unexpected<Error>(damaged(directory_, fmt::format("table {} has id {} instead of {}",
+                                                                   open_.handles[id]->GetName(),
+                                                                   open_.handles[id]->GetID(), id)));
+  open_.report.recovered_sequence = open_.db->GetLatestSequenceNumber();
+  return {};
+}
+
+Status Opening::check_epoch() {
+  std::string found;
+  rocksdb::ReadOptions read;
+  auto* meta = open_.handles[column_family_id(Table::kMeta)].get();
+  rocksdb::Status status = open_.db->Get(read, meta, slice(kEpochKey), &found);
+  if (status.IsNotFound()) {
+    if (witnessed_.sequence > 0 && !options_.accept_loss)
+      return tl::unexpected<Error>(damaged(directory_, "the row that names its epoch is missing"));
+    return write_epoch(witnessed_.epoch);
+  }
+  if (!status.ok()) return tl::unexpected<Error>(read_error(status, Table::kMeta, kEpochKey));
+  if (found == witnessed_.epoch.view() || (new_epoch_ && found == witnessed_.successor.view())) return {};
+  if (options_.accept_loss) {
+    new_epoch_ = true;
+    return {};
+  }
+  return tl::unexpected<Error>(
+      damaged(directory_, fmt::format("the database and the witness page are of two different databases (epochs {} and "
+                                      "{}): files were mixed up",
+                                      to_hex(found), to_hex(witnessed_.epoch.view()))));
+}
+
+Status Opening::check_sequence() {
+  if (open_.report.recovered_sequence >= witnessed_.sequence) return {};
+  if (options_.accept_loss) {
+    new_epoch_ = true;
+    return {};
+  }
+  return tl::unexpected<Error>(
+      damaged(directory_, fmt::format("rows up to {} were on disk, but only those up to {} were recovered",
+                                      witnessed_.sequence, open_.report.recovered_sequence)));
+}
+
+Status Opening::write_epoch(const Uuid& epoch) {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  auto* meta = open_.handles[column_family_id(Table::kMeta)].get();
+  rocksdb::Status status = open_.db->Put(options, meta, slice(kEpochKey), slice(epoch.view()));
+  if (!status.ok()) return tl::unexpected<Error>(damage_or_io(status, "cannot write the database's epoch"));
+  return {};
+}
+
+/// First the witness names the new epoch, then the database takes it: an interruption in between is understood.
+Status Opening::change_epoch() {
+  witnessed_.successor = Uuid::random();
+  witnessed_.state = WitnessState::kCheckpoint;
+  MILLRACE_TRY(open_.witness->write(witnessed_, Witness::Sync::kToDisk));
+  MILLRACE_TRY(write_epoch(witnessed_.successor));
+  witnessed_.epoch = witnessed_.successor;
+  return {};
+}
+
+Status Opening::begin() {
+  if (new_epoch_) MILLRACE_TRY(change_epoch());
+  witnessed_.successor = {};
+  witnessed_.state = WitnessState::kOpen;
+  // What was recovered has been written to files and synced by now.
+  witnessed_.sequence = open_.db->GetLatestSequenceNumber();
+  return open_.witness->write(witnessed_, Witness::Sync::kToDisk);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::open(Options options) {
+  options.directory = std::filesystem::absolute(options.directory);
+  DataDirectory directory{options.directory};
+  auto lock = claim(directory);
+  if (!lock) return tl::unexpected<Error>(std::move(lock.error()));
+  auto space = std::make_unique<SpaceGuard>(
+      options.reserve_bytes, options.free_bytes ? options.free_bytes : machine_free_bytes(options.directory));
+  space->look();
+  Opening opening(options, directory, std::move(*lock));
+  MILLRACE_TRY(opening.run());
+  return std::make_unique<RocksStore>(std::move(options), std::move(opening).take(), std::move(space));
+}
+
+}  // namespace millrace::store
