@@ -91,7 +91,11 @@ struct CommitReceipt {
 ///   kConflict IDEMPOTENCY_KEY_REUSED      the key was used for another request
 ///   kNotFound UNKNOWN_TOPIC_OR_PARTITION  an append's target is not (or no longer) there
 ///   kInvalidArgument CORRUPT_MESSAGE ...  an append is no sound record batch (record_batch.h)
+///   kInvalidArgument MESSAGE_TOO_LARGE    a batch is over the topic's max.message.bytes
+///   kInvalidArgument INVALID_RECORD       a record without a key for a compacted topic
 ///   kInvalidArgument COMMIT_TOO_LARGE     over the maximum size of a Commit
+///   kExhausted TOO_MANY_TOPICS, TOO_MANY_PARTITIONS  the node's bounds, met by a new topic's row
+///   kExhausted IDEMPOTENCY_FULL           too many idempotency keys are being remembered
 ///   kInternal HOME_VIOLATED               a key lies outside the home: a bug of the caller
 ///   kExhausted COMMIT_QUEUE_FULL          too many commits wait; retry later
 ///   kUnavailable DISK_RESERVE, STOPPING   not now

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -42,6 +43,23 @@ class View {
   /// `max_bytes`. Empty at the high watermark. Errors: kNotFound UNKNOWN_TOPIC_OR_PARTITION, kInvalidArgument
   /// OFFSET_OUT_OF_RANGE below the log's start or above the high watermark, kCorruption.
   virtual Result<std::vector<Bytes>> fetch(const TopicPartition& partition, uint64_t offset, size_t max_bytes) const = 0;
+
+  /// The offset of the first record whose timestamp is at least `timestamp_ms`; of the first record of its batch when
+  /// that is compressed; the high watermark when there is none. Errors: as fetch().
+  virtual Result<uint64_t> offset_for_time(const TopicPartition& partition, int64_t timestamp_ms) const = 0;
+};
+
+/// A position that somebody waits to see passed.
+struct WatchedOffset {
+  TopicPartition partition;
+  uint64_t offset = 0;
+};
+
+/// A registered wish to be woken; dropping it withdraws the wish. A wake-up that has begun on another thread may still
+/// be running then, so what it captures must be kept alive by it.
+class Watch {
+ public:
+  virtual ~Watch() = default;
 };
 
 /// Carries Commits. Thread-safe.
@@ -58,6 +76,12 @@ class CommitLog {
 
   /// The newest state. A commit that was answered is in it.
   virtual std::shared_ptr<const View> view() const = 0;
+
+  /// Calls `wake` at most once: as soon as one of the partitions has a record at its `offset` or after it, or is not
+  /// there (any more). At once, on the calling thread, when that is so already: nobody needs to look again after
+  /// registering. Otherwise on the thread that carried the commit, after view() shows it; it must not block.
+  /// Errors: kExhausted TOO_MANY_WATCHES, then `wake` is never called.
+  virtual Result<std::unique_ptr<Watch>> watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) = 0;
 
   /// Node-wide partition ids for a new topic's row (TopicRow::partitions), never given twice.
   virtual uint32_t allocate_partition_ids(uint32_t count) = 0;

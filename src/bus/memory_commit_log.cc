@@ -32,25 +32,13 @@ tl::unexpected<Error> unknown_partition(const TopicPartition& partition) {
   return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC_OR_PARTITION", fmt::format("there is no {}", describe(partition)));
 }
 
-Result<proto::TopicRow> parse_topic(ByteView value) {
-  proto::TopicRow row;
-  if (!row.ParseFromArray(value.data(), static_cast<int>(value.size())) || row.id().size() != sizeof(Uuid::bytes))
-    return fail(ErrorKind::kInternal, "INVALID_TOPIC_ROW", fmt::format("{} is no topic row", to_hex(value)));
-  return row;
-}
-
-Uuid topic_id(const proto::TopicRow& row) {
-  Uuid id;
-  std::copy(row.id().begin(), row.id().end(), id.bytes.begin());
-  return id;
-}
-
 }  // namespace
 
 struct MemoryCommitLog::State {
   using Table = std::map<Bytes, Row, std::less<>>;
   std::map<store::Table, Table> tables;
   std::map<TopicPartition, Partition> partitions;
+  std::map<Uuid, Topic> topics;
   std::map<Bytes, Answered> idempotency;
   Version last_version = 0;
 
@@ -62,7 +50,6 @@ struct MemoryCommitLog::State {
   }
 
   void write(store::Table table, const Bytes& key, const std::optional<Bytes>& value, Version version) {
-    if (table == store::Table::kTopics) follow_topic(key, value);
     if (value)
       tables[table][key] = Row{*value, version};
     else
@@ -70,18 +57,23 @@ struct MemoryCommitLog::State {
   }
 
   /// A topic's partitions exist exactly as long as its row says so.
-  void follow_topic(const Bytes& key, const std::optional<Bytes>& value) {
-    std::optional<Uuid> kept;
-    if (value) {
-      auto row = parse_topic(*value);
-      kept = topic_id(*row);
-      for (int i = 0; i < row->partitions_size(); ++i)
-        partitions.try_emplace(TopicPartition{*kept, static_cast<uint32_t>(i)});
-    }
+  void follow_topic(const Bytes& key, const std::optional<Bytes>& value, const TopicSettings& defaults,
+                    std::vector<Watches::Moved>& moved) {
+    std::optional<Topic> now;
+    if (value) now = *parse_topic(*value, defaults);
     if (const Row* old = find(store::Table::kTopics, key)) {
-      Uuid id = topic_id(*parse_topic(old->value));
-      if (id != kept) std::erase_if(partitions, [&](const auto& entry) { return entry.first.topic == id; });
+      Uuid id = parse_topic(old->value, defaults)->id;
+      if (!now || now->id != id) {
+        topics.erase(id);
+        std::erase_if(partitions, [&](const auto& entry) {
+          if (entry.first.topic == id) moved.push_back({entry.first, std::nullopt});
+          return entry.first.topic == id;
+        });
+      }
     }
+    if (!now) return;
+    for (uint32_t i = 0; i < now->partitions(); ++i) partitions.try_emplace(TopicPartition{now->id, i});
+    topics[now->id] = *std::move(now);
   }
 };
 
@@ -133,6 +125,17 @@ class MemoryView final : public View {
     return fetched;
   }
 
+  Result<uint64_t> offset_for_time(const TopicPartition& partition, int64_t timestamp_ms) const override {
+    auto found = state_.partitions.find(partition);
+    if (found == state_.partitions.end()) return unknown_partition(partition);
+    for (const auto& [base_offset, batch] : found->second.batches) {
+      auto offset = first_offset_at(batch, timestamp_ms);
+      if (!offset) return tl::unexpected(offset.error());
+      if (*offset) return **offset;
+    }
+    return found->second.state.high_watermark;
+  }
+
  private:
   const State state_;
 };
@@ -140,7 +143,7 @@ class MemoryView final : public View {
 }  // namespace
 
 MemoryCommitLog::MemoryCommitLog(const Clock& clock, Options options)
-    : clock_(clock), options_(options), state_(std::make_unique<State>()) {}
+    : clock_(clock), options_(options), watches_(options.max_watches), state_(std::make_unique<State>()) {}
 MemoryCommitLog::~MemoryCommitLog() = default;
 
 void MemoryCommitLog::submit(Commit commit) {
@@ -151,14 +154,27 @@ void MemoryCommitLog::submit(Commit commit) {
 
 CommitResult MemoryCommitLog::submit_and_wait(Commit commit) {
   MILLRACE_TRY(check_commit(commit, options_.max_commit_bytes));
-  MutexLock lock(mutex_);
-  return apply(commit);
+  std::vector<Watches::Moved> moved;
+  CommitResult result;
+  {
+    MutexLock lock(mutex_);
+    result = apply(commit, moved);
+  }
+  watches_.moved(moved);
+  return result;
 }
 
 std::shared_ptr<const View> MemoryCommitLog::view() const {
   MutexLock lock(mutex_);
   if (!view_) view_ = std::make_shared<MemoryView<State>>(*state_);
   return view_;
+}
+
+Result<std::unique_ptr<Watch>> MemoryCommitLog::watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) {
+  auto watch = watches_.add(offsets, std::move(wake));
+  if (!watch) return watch;
+  if (any_passed(*view(), offsets)) Watches::wake_now(**watch);
+  return watch;
 }
 
 uint32_t MemoryCommitLog::allocate_partition_ids(uint32_t count) {
@@ -186,17 +202,39 @@ Status MemoryCommitLog::check(const Commit& commit) const {
                   fmt::format("row {} of {} has version {}, the commit expects {}", to_hex(condition.key),
                               store::name_of(condition.table), version, condition.version));
   }
-  for (const auto& change : commit.state)
-    if (change.table == store::Table::kTopics && change.value) MILLRACE_TRY(parse_topic(*change.value));
+  return check_topics(commit);
+}
+
+/// Appends see the topics as this very commit leaves them.
+Status MemoryCommitLog::check_topics(const Commit& commit) const {
+  std::map<Uuid, Topic> topics = state_->topics;
+  for (const auto& change : commit.state) {
+    if (change.table != store::Table::kTopics) continue;
+    if (const Row* old = state_->find(change.table, change.key))
+      topics.erase(parse_topic(old->value, options_.topic_defaults)->id);
+    if (!change.value) continue;
+    auto topic = parse_topic(*change.value, options_.topic_defaults);
+    if (!topic) return tl::unexpected(std::move(topic.error()));
+    topics[topic->id] = *topic;
+  }
+  if (topics.size() > options_.max_topics && topics.size() > state_->topics.size())
+    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS", fmt::format("at most {} topics are kept", options_.max_topics));
+  size_t partitions = 0;
+  for (const auto& [id, topic] : topics) partitions += topic.partitions();
+  if (partitions > options_.max_partitions && partitions > state_->partitions.size())
+    return fail(ErrorKind::kExhausted, "TOO_MANY_PARTITIONS",
+                fmt::format("at most {} partitions are kept", options_.max_partitions));
   for (const auto& append : commit.appends) {
-    if (!state_->partitions.contains(append.to)) return unknown_partition(append.to);
     auto info = check_batch(append.batch);
     if (!info) return tl::unexpected(info.error());
+    auto topic = topics.find(append.to.topic);
+    if (topic == topics.end() || append.to.partition >= topic->second.partitions()) return unknown_partition(append.to);
+    MILLRACE_TRY(check_append(topic->second, *info, append.batch));
   }
   return {};
 }
 
-CommitResult MemoryCommitLog::apply(const Commit& commit) {
+CommitResult MemoryCommitLog::apply(const Commit& commit, std::vector<Watches::Moved>& moved) {
   forget_old_idempotency_keys();
   if (commit.idempotency) {
     auto answered = state_->idempotency.find(commit.idempotency->scope_and_key);
@@ -209,11 +247,18 @@ CommitResult MemoryCommitLog::apply(const Commit& commit) {
     }
   }
   MILLRACE_TRY(check(commit));
+  if (commit.idempotency && state_->idempotency.size() >= options_.max_idempotency_keys)
+    return fail(ErrorKind::kExhausted, "IDEMPOTENCY_FULL",
+                fmt::format("{} idempotency keys are remembered; no more can be for now", state_->idempotency.size()));
 
   view_.reset();
   CommitReceipt receipt;
   receipt.version = ++state_->last_version;
-  for (const auto& change : commit.state) state_->write(change.table, change.key, change.value, receipt.version);
+  for (const auto& change : commit.state) {
+    if (change.table == store::Table::kTopics)
+      state_->follow_topic(change.key, change.value, options_.topic_defaults, moved);
+    state_->write(change.table, change.key, change.value, receipt.version);
+  }
   for (const auto& timer : commit.timers)
     state_->write(store::Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload, receipt.version);
   for (const auto& offset : commit.offsets) {
@@ -222,17 +267,17 @@ CommitResult MemoryCommitLog::apply(const Commit& commit) {
     state_->write(store::Table::kGroups, offset_key(commit.home, offset), row.SerializeAsString(), receipt.version);
   }
   for (const auto& append : commit.appends) {
-    // Gone again when this very commit deletes the topic.
-    auto partition = state_->partitions.find(append.to);
-    if (partition == state_->partitions.end()) continue;
-    auto& [batches, state] = partition->second;
+    auto& [batches, state] = state_->partitions.at(append.to);
     Bytes batch = append.batch;
+    if (state_->topics.at(append.to.topic).settings.timestamp_type == TimestampType::kLogAppendTime)
+      assign_append_time(batch, clock_.wall_ms());
     assign_offset(batch, static_cast<int64_t>(state.high_watermark), 0);
     auto info = read_batch_info(batch);
     receipt.appends.push_back({append.to, state.high_watermark, static_cast<uint32_t>(info->record_count)});
     state.bytes += batch.size();
     batches.emplace(state.high_watermark, std::move(batch));
     state.high_watermark = static_cast<uint64_t>(info->next_offset());
+    moved.push_back({append.to, state.high_watermark});
   }
   if (commit.idempotency) {
     receipt.answer = commit.idempotency->answer;

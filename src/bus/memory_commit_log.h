@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "bus/commit_log.h"
+#include "bus/topic.h"
+#include "bus/watches.h"
 
 namespace millrace::bus {
 
@@ -15,6 +17,11 @@ class MemoryCommitLog final : public CommitLog {
  public:
   struct Options {
     size_t max_commit_bytes = 16u << 20;
+    size_t max_topics = 10'000;
+    size_t max_partitions = 100'000;
+    size_t max_idempotency_keys = 1'000'000;
+    size_t max_watches = 100'000;
+    TopicSettings topic_defaults;
   };
   explicit MemoryCommitLog(const Clock& clock) : MemoryCommitLog(clock, Options{}) {}
   MemoryCommitLog(const Clock& clock, Options options);
@@ -24,16 +31,20 @@ class MemoryCommitLog final : public CommitLog {
   void submit(Commit commit) override EXCLUDES(mutex_);
   CommitResult submit_and_wait(Commit commit) override EXCLUDES(mutex_);
   std::shared_ptr<const View> view() const override EXCLUDES(mutex_);
+  Result<std::unique_ptr<Watch>> watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) override
+      EXCLUDES(mutex_);
   uint32_t allocate_partition_ids(uint32_t count) override EXCLUDES(mutex_);
 
  private:
   struct State;
-  CommitResult apply(const Commit& commit) REQUIRES(mutex_);
+  CommitResult apply(const Commit& commit, std::vector<Watches::Moved>& moved) REQUIRES(mutex_);
   Status check(const Commit& commit) const REQUIRES(mutex_);
+  Status check_topics(const Commit& commit) const REQUIRES(mutex_);
   void forget_old_idempotency_keys() REQUIRES(mutex_);
 
   const Clock& clock_;
   const Options options_;
+  Watches watches_;
   mutable Mutex mutex_;
   std::unique_ptr<State> state_ GUARDED_BY(mutex_);
   /// The state as last shown; made anew when a view is asked for after a commit.

@@ -208,6 +208,20 @@ Bytes BatchBuilder::finish() {
   return batch;
 }
 
+Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms) {
+  auto info = read_batch_info(batch);
+  if (!info) return tl::unexpected(std::move(info.error()));
+  if (info->max_timestamp_ms < timestamp_ms) return std::nullopt;
+  if (info->compression() != Compression::kNone || info->timestamp_type() == TimestampType::kLogAppendTime)
+    return static_cast<uint64_t>(info->base_offset);
+  RecordView record;
+  for (RecordReader reader(*info, batch); reader.more();) {
+    MILLRACE_TRY(reader.next(record));
+    if (record.timestamp_ms >= timestamp_ms) return static_cast<uint64_t>(record.offset);
+  }
+  return std::nullopt;
+}
+
 size_t record_bytes_bound(const RecordView& record) {
   constexpr size_t kVarint = 5, kVarlong = 10;
   size_t bytes = kVarint + 1 + kVarlong + kVarint + 3 * kVarint;
