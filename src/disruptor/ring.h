@@ -66,12 +66,16 @@ class RingCore {
   int64_t claim(int64_t n = 1, const WaitPolicy& policy = {});
   /// Makes [first, first + n) visible and wakes a sleeping consumer.
   void publish(int64_t first, int64_t n = 1) {
+    publish_quietly(first, n);
+    published_event_->notify();
+  }
+  /// The same without waking anybody: for a producer that is about to consume, or to wake the consumer itself.
+  void publish_quietly(int64_t first, int64_t n = 1) {
     if (producers_ == Producers::kSingle)
       published_.set(first + n);
     else
       for (int64_t position = first; position < first + n; ++position)
         rounds_[slot_of(position)].store(round_of(position), std::memory_order_release);
-    published_event_->notify();
   }
   /// No position is claimed from now on; what is claimed already can still be published. With kSingle only by the
   /// producer. Afterwards claimed() stands still.

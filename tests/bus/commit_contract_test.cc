@@ -1,9 +1,8 @@
-#include "bus/memory_commit_log.h"
-
 #include <gtest/gtest.h>
 
 #include "bus/record_batch.h"
 #include "proto/bus.pb.h"
+#include "tests/bus/carriers.h"
 
 namespace millrace::bus {
 namespace {
@@ -11,10 +10,11 @@ namespace {
 using store::Table;
 
 /// The contract of a CommitLog, one test a clause. Written against the interface.
-class CommitContract : public ::testing::Test {
+class CommitContract : public ::testing::TestWithParam<Carrier> {
  protected:
   ManualClock clock;
-  MemoryCommitLog log{clock};
+  CarrierUnderTest carrier{GetParam(), clock};
+  CommitLog& log = carrier.log();
   Home home = *Home::make(HomeKind::kGroup, "g");
 
   Commit put(ByteView key, ByteView value) {
@@ -50,7 +50,7 @@ class CommitContract : public ::testing::Test {
   }
 };
 
-TEST_F(CommitContract, AStaleEpochIsFencedAndNothingIsWritten) {
+TEST_P(CommitContract, AStaleEpochIsFencedAndNothingIsWritten) {
   proto::LeaseRow lease;
   lease.set_epoch(2);
   Commit claim(home);
@@ -66,7 +66,7 @@ TEST_F(CommitContract, AStaleEpochIsFencedAndNothingIsWritten) {
   EXPECT_TRUE(log.submit_and_wait(std::move(current)));
 }
 
-TEST_F(CommitContract, AConflictNamesTheConditionAndWritesNothing) {
+TEST_P(CommitContract, AConflictNamesTheConditionAndWritesNothing) {
   Version first = log.submit_and_wait(put("k", "1"))->version;
   ASSERT_TRUE(log.submit_and_wait(put("k", "2")));
   Commit late = put("other", "3");
@@ -78,7 +78,7 @@ TEST_F(CommitContract, AConflictNamesTheConditionAndWritesNothing) {
   EXPECT_FALSE(get("other").has_value());
 }
 
-TEST_F(CommitContract, AbsenceIsACondition) {
+TEST_P(CommitContract, AbsenceIsACondition) {
   auto create = [&] {
     Commit commit = put("k", "v");
     commit.conditions.push_back({Table::kGroups, home.key("k"), kAbsent});
@@ -88,13 +88,13 @@ TEST_F(CommitContract, AbsenceIsACondition) {
   EXPECT_EQ(create().error().code, "CONDITION_FAILED");
 }
 
-TEST_F(CommitContract, RowsOutsideTheHomeAreRefused) {
+TEST_P(CommitContract, RowsOutsideTheHomeAreRefused) {
   Commit commit(home);
   commit.state.push_back({Table::kGroups, Home::make(HomeKind::kGroup, "gg")->key("k"), Bytes("v")});
   EXPECT_EQ(log.submit_and_wait(std::move(commit)).error().code, "HOME_VIOLATED");
 }
 
-TEST_F(CommitContract, StateAndEventsAppearTogether) {
+TEST_P(CommitContract, StateAndEventsAppearTogether) {
   TopicPartition to{create_topic("t", 2), 1};
   auto before = log.view();
   Commit commit = put("k", "v");
@@ -111,7 +111,7 @@ TEST_F(CommitContract, StateAndEventsAppearTogether) {
   EXPECT_FALSE((*before->get(Table::kGroups, home.key("k"))).has_value());
 }
 
-TEST_F(CommitContract, FetchGivesWholeBatchesAndAtLeastOne) {
+TEST_P(CommitContract, FetchGivesWholeBatchesAndAtLeastOne) {
   TopicPartition from{create_topic("t", 1), 0};
   for (int i = 0; i < 3; ++i) {
     Commit commit(home);
@@ -129,7 +129,7 @@ TEST_F(CommitContract, FetchGivesWholeBatchesAndAtLeastOne) {
   EXPECT_EQ(view->fetch({Uuid::random(), 0}, 0, 1).error().code, "UNKNOWN_TOPIC_OR_PARTITION");
 }
 
-TEST_F(CommitContract, ADeletedTopicMadeAgainIsAnotherOne) {
+TEST_P(CommitContract, ADeletedTopicMadeAgainIsAnotherOne) {
   TopicPartition old{create_topic("t", 1), 0};
   Home topic = *Home::make(HomeKind::kTopic, "t");
   Commit remove(topic);
@@ -142,7 +142,7 @@ TEST_F(CommitContract, ADeletedTopicMadeAgainIsAnotherOne) {
   EXPECT_EQ(log.view()->partition(fresh)->high_watermark, 0u);
 }
 
-TEST_F(CommitContract, ADamagedBatchIsRefusedWholeCommit) {
+TEST_P(CommitContract, ADamagedBatchIsRefusedWholeCommit) {
   TopicPartition to{create_topic("t", 1), 0};
   Commit commit = put("k", "v");
   commit.appends.push_back({to, batch(1)});
@@ -151,7 +151,7 @@ TEST_F(CommitContract, ADamagedBatchIsRefusedWholeCommit) {
   EXPECT_FALSE(get("k").has_value());
 }
 
-TEST_F(CommitContract, AnIdempotencyKeyAnswersTheFirstReceiptFor24Hours) {
+TEST_P(CommitContract, AnIdempotencyKeyAnswersTheFirstReceiptFor24Hours) {
   TopicPartition to{create_topic("t", 1), 0};
   auto produce = [&](char request) {
     Commit commit(home);
@@ -172,7 +172,7 @@ TEST_F(CommitContract, AnIdempotencyKeyAnswersTheFirstReceiptFor24Hours) {
   EXPECT_EQ(log.view()->partition(to)->high_watermark, 2u);
 }
 
-TEST_F(CommitContract, TimersAndOffsetsLieInTheHome) {
+TEST_P(CommitContract, TimersAndOffsetsLieInTheHome) {
   Commit commit(home);
   commit.timers.push_back({5000, "id", Bytes("payload")});
   commit.offsets.push_back({"g", {Uuid{}, 3}, 77});
@@ -187,7 +187,7 @@ TEST_F(CommitContract, TimersAndOffsetsLieInTheHome) {
   EXPECT_EQ(log.view()->list(Table::kGroups, home.prefix(), "", 10)->size(), 1u);
 }
 
-TEST_F(CommitContract, DoneIsCalledOnceAlsoForARefusedCommit) {
+TEST_P(CommitContract, DoneIsCalledOnceAlsoForARefusedCommit) {
   int calls = 0;
   Commit commit(home);
   commit.state.push_back({Table::kGroups, "outside", Bytes("v")});
@@ -198,6 +198,82 @@ TEST_F(CommitContract, DoneIsCalledOnceAlsoForARefusedCommit) {
   log.submit(std::move(commit));
   EXPECT_EQ(calls, 1);
 }
+
+TEST_P(CommitContract, AWatchWakesOnceWhenItsPositionIsPassed) {
+  TopicPartition at{create_topic("t", 2), 1};
+  int wakes = 0;
+  auto watch = log.watch({{at, 1}}, [&] { ++wakes; });
+  ASSERT_TRUE(watch);
+  for (int expected : {0, 1, 1}) {
+    Commit commit(home);
+    commit.appends.push_back({at, batch(1)});
+    ASSERT_TRUE(log.submit_and_wait(std::move(commit)));
+    EXPECT_EQ(wakes, expected);
+  }
+  auto late = log.watch({{at, 1}}, [&] { ++wakes; });
+  EXPECT_EQ(wakes, 2) << "what is there already wakes at once";
+  auto withdrawn = log.watch({{at, 3}}, [&] { ++wakes; });
+  withdrawn->reset();
+  auto gone = log.watch({{{Uuid::random(), 0}, 0}}, [&] { ++wakes; });
+  EXPECT_EQ(wakes, 3) << "a partition that is not there will never move";
+  Commit commit(home);
+  commit.appends.push_back({at, batch(1)});
+  ASSERT_TRUE(log.submit_and_wait(std::move(commit)));
+  EXPECT_EQ(wakes, 3);
+}
+
+TEST_P(CommitContract, ADeletedTopicWakesItsWatches) {
+  TopicPartition at{create_topic("t", 1), 0};
+  int wakes = 0;
+  auto watch = log.watch({{at, 0}}, [&] { ++wakes; });
+  Commit remove(topic_home("t"));
+  remove.state.push_back({Table::kTopics, Bytes(topic_home("t").prefix()), std::nullopt});
+  ASSERT_TRUE(log.submit_and_wait(std::move(remove)));
+  EXPECT_EQ(wakes, 1);
+}
+
+TEST_P(CommitContract, AppendsSeeTheTopicsAsTheirCommitLeavesThem) {
+  proto::TopicRow row;
+  Uuid id = Uuid::random();
+  row.set_id(Bytes(id.view()));
+  row.set_name("t");
+  row.add_partitions(log.allocate_partition_ids(1));
+  Home topic = topic_home("t");
+  Commit create(topic);
+  create.state.push_back({Table::kTopics, Bytes(topic.prefix()), row.SerializeAsString()});
+  create.appends.push_back({{id, 0}, batch(2)});
+  ASSERT_TRUE(log.submit_and_wait(std::move(create)));
+  EXPECT_EQ(log.view()->partition({id, 0})->high_watermark, 2u);
+  Commit remove(topic);
+  remove.state.push_back({Table::kTopics, Bytes(topic.prefix()), std::nullopt});
+  remove.appends.push_back({{id, 0}, batch(1)});
+  EXPECT_EQ(log.submit_and_wait(std::move(remove)).error().code, "UNKNOWN_TOPIC_OR_PARTITION");
+  EXPECT_TRUE(log.view()->partition({id, 0}).has_value());
+}
+
+TEST_P(CommitContract, TheOffsetForATimeIsThatOfTheFirstRecordNotBeforeIt) {
+  TopicPartition at{create_topic("t", 1), 0};
+  for (int64_t timestamp : {100, 300, 200}) {
+    BatchBuilder builder;
+    for (int64_t i : {0, 1}) {
+      RecordView record;
+      record.timestamp_ms = timestamp + i;
+      record.value = "v";
+      builder.add(record);
+    }
+    Commit commit(home);
+    commit.appends.push_back({at, builder.finish()});
+    ASSERT_TRUE(log.submit_and_wait(std::move(commit)));
+  }
+  auto view = log.view();
+  EXPECT_EQ(view->offset_for_time(at, 0), 0u);
+  EXPECT_EQ(view->offset_for_time(at, 101), 1u);
+  EXPECT_EQ(view->offset_for_time(at, 201), 2u) << "times need not ascend";
+  EXPECT_EQ(view->offset_for_time(at, 302), 6u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, CommitContract, ::testing::Values(Carrier::kMemory, Carrier::kLed, Carrier::kThread),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 TEST(Home, PrefixesDoNotOverlap) {
   EXPECT_FALSE(Home::make(HomeKind::kGroup, "a")->owns(Home::make(HomeKind::kGroup, "ab")->key("k")));

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "bus/topic.h"
+#include "store/table.h"
+
+/// Where record batches lie in the store: keys, and the classes that decide which segment a batch goes to.
+/// docs/storage.md, "The log".
+namespace millrace::bus {
+
+/// Topics that are removed alike share segments, so that whole segments die together: a class for each bucket of
+/// retention.ms, and a class of its own for a topic with retention.bytes or compaction.
+using LogClass = uint32_t;
+/// Own classes are these bits and the topic's first partition id.
+inline constexpr LogClass kOwnClass = 0x4000'0000;
+inline constexpr LogClass kCompactedClass = 0x8000'0000;
+/// Partition ids stay below, so that classes do not meet.
+inline constexpr uint32_t kMaxPartitionId = 0x3FFF'FFFF;
+
+/// The class that a topic's new batches go to. A changed configuration takes effect with the next batch; what lies in
+/// another class stays there.
+LogClass log_class_of(const Topic& topic);
+store::Table table_of(LogClass log_class);
+
+/// [class u32][segment u32][partition id u32][base offset u64], big-endian.
+inline constexpr size_t kLogKeyBytes = 20;
+Bytes log_key(LogClass log_class, uint32_t segment, uint32_t partition_id, uint64_t base_offset);
+
+struct LogKey {
+  LogClass log_class = 0;
+  uint32_t segment = 0;
+  uint32_t partition_id = 0;
+  uint64_t base_offset = 0;
+};
+/// `key` has kLogKeyBytes.
+LogKey parse_log_key(ByteView key);
+
+/// Rows of table meta that are the log's own; no home's prefix begins with a letter.
+inline constexpr ByteView kSegmentRowPrefix = "log/segment/";
+Bytes segment_row_key(LogClass log_class, uint32_t segment);
+inline constexpr ByteView kNextPartitionIdKey = "log/next-partition-id";  ///< u32
+inline constexpr ByteView kLeaderEpochKey = "log/leader-epoch";           ///< u32; rises after each unclean start
+
+/// A row of state on disk: [version u64][payload].
+inline constexpr size_t kVersionBytes = 8;
+
+}  // namespace millrace::bus

@@ -1,0 +1,234 @@
+#include "bus/log_writer.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "bus/record_batch.h"
+#include "proto/bus.pb.h"
+
+namespace millrace::bus {
+
+std::shared_ptr<const Topic> LogWriter::topic(const Uuid& id) const {
+  if (auto drafted = topics_.find(id); drafted != topics_.end()) return drafted->second;
+  auto found = state_.topics->find(id);
+  return found == state_.topics->end() ? nullptr : found->second;
+}
+
+const PartitionLog* LogWriter::partition(uint32_t id) const {
+  if (auto drafted = partitions_.find(id); drafted != partitions_.end())
+    return drafted->second ? &*drafted->second : nullptr;
+  return state_.partitions.find(id);
+}
+
+Status LogWriter::check_room(const std::vector<Topic>& coming,
+                             const std::vector<std::shared_ptr<const Topic>>& going) const {
+  size_t topics = state_.topics->size(), partitions = state_.partition_count;
+  for (const auto& [id, drafted] : topics_) {
+    auto before = state_.topics->find(id);
+    if (before != state_.topics->end()) --topics, partitions -= before->second->partitions();
+    if (drafted) ++topics, partitions += drafted->partitions();
+  }
+  const size_t topics_before = topics, partitions_before = partitions;
+  for (const auto& topic : going) --topics, partitions -= topic->partitions();
+  for (const auto& topic : coming) ++topics, partitions += topic.partitions();
+  if (topics > options_.max_topics && topics > topics_before)
+    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS", fmt::format("at most {} topics are kept", options_.max_topics));
+  if (partitions > options_.max_partitions && partitions > partitions_before)
+    return fail(ErrorKind::kExhausted, "TOO_MANY_PARTITIONS",
+                fmt::format("at most {} partitions are kept", options_.max_partitions));
+  return {};
+}
+
+void LogWriter::put_topic(const Topic& topic, store::WriteBatch& batch) {
+  topics_[topic.id] = std::make_shared<Topic>(topic);
+  uint32_t next = std::max(state_.next_partition_id, next_partition_id_);
+  uint32_t needed = next;
+  for (uint32_t id : topic.partition_ids) {
+    if (partition(id) == nullptr) partitions_[id] = PartitionLog{};
+    needed = std::max(needed, id + 1);
+  }
+  if (needed == next) return;
+  next_partition_id_ = needed;
+  Bytes value;
+  append_be(value, needed);
+  batch.put(store::Table::kMeta, kNextPartitionIdKey, value);
+}
+
+void LogWriter::remove_topic(const Topic& topic) {
+  topics_[topic.id] = nullptr;
+  for (uint32_t number = 0; number < topic.partitions(); ++number) {
+    uint32_t id = topic.partition_ids[number];
+    const PartitionLog* log = partition(id);
+    if (log == nullptr) continue;
+    for (size_t i = 0; i < log->ranges(); ++i) {
+      const SegmentRange& range = log->range(i);
+      garbage_.push_back({table_of(range.log_class), log_key(range.log_class, range.segment, id, 0),
+                          log_key(range.log_class, range.segment, id + 1, 0)});
+    }
+    partitions_[id] = std::nullopt;
+    removed_.push_back({topic.id, number});
+  }
+}
+
+uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_batch, store::WriteBatch& batch) {
+  const uint32_t id = topic.partition_ids[partition];
+  const LogClass log_class = log_class_of(topic);
+  OpenSegment& segment = open_segment(log_class, topic, batch);
+  PartitionLog& log = touch(id);
+  const uint64_t base_offset = log.high_watermark;
+  if (topic.settings.timestamp_type == TimestampType::kLogAppendTime) assign_append_time(record_batch, clock_.wall_ms());
+  assign_offset(record_batch, static_cast<int64_t>(base_offset), state_.leader_epoch);
+  auto info = read_batch_info(record_batch);
+  MILLRACE_ASSERT(info, "a record batch that was not checked");
+  batch.put(table_of(log_class), log_key(log_class, segment.number, id, base_offset), record_batch);
+
+  if (log.newest.empty() || log.newest.log_class != log_class || log.newest.segment != segment.number) {
+    segment.members->resize(segment.member_count);
+    segment.members->push_back(id);
+    segment.member_count = segment.members->size();
+  }
+  segment.bytes += record_batch.size();
+  log.add({log_class, segment.number, base_offset, static_cast<uint64_t>(info->next_offset()), info->max_timestamp_ms,
+           record_batch.size()});
+  appended_.push_back({topic.id, partition});
+  return base_offset;
+}
+
+PartitionLog& LogWriter::touch(uint32_t id) {
+  auto [place, is_new] = partitions_.try_emplace(id);
+  if (is_new) {
+    const PartitionLog* log = state_.partitions.find(id);
+    MILLRACE_ASSERT(log != nullptr, "a partition that was not checked");
+    place->second = *log;
+  }
+  MILLRACE_ASSERT(place->second.has_value(), "a partition that was removed");
+  return *place->second;
+}
+
+OpenSegment& LogWriter::open_segment(LogClass log_class, const Topic& topic, store::WriteBatch& batch) {
+  auto drafted = open_.find(log_class);
+  if (drafted == open_.end()) {
+    auto current = state_.open.find(log_class);
+    OpenSegment segment = current == state_.open.end() ? begin_segment(log_class, batch) : current->second;
+    drafted = open_.emplace(log_class, std::move(segment)).first;
+  }
+  if (is_full(log_class, drafted->second, topic)) {
+    roll(log_class, drafted->second, batch);
+    drafted->second = begin_segment(log_class, batch);
+  }
+  return drafted->second;
+}
+
+/// Shared segments follow the node's size and age, a topic's own ones the topic's.
+bool LogWriter::is_full(LogClass log_class, const OpenSegment& segment, const Topic& topic) const {
+  bool own = (log_class & (kOwnClass | kCompactedClass)) != 0;
+  uint64_t bytes = own ? static_cast<uint64_t>(topic.settings.segment_bytes) : options_.segment_bytes;
+  int64_t age = own ? topic.settings.segment_ms : options_.segment_ms;
+  return segment.bytes > 0 && (segment.bytes >= bytes || clock_.wall_ms() - segment.created_ms >= age);
+}
+
+OpenSegment LogWriter::begin_segment(LogClass log_class, store::WriteBatch& batch) {
+  auto [next, is_new] = next_segment_.try_emplace(log_class, 1);
+  if (is_new)
+    if (auto known = state_.next_segment.find(log_class); known != state_.next_segment.end())
+      next->second = known->second;
+  OpenSegment segment;
+  segment.number = next->second++;
+  segment.created_ms = clock_.wall_ms();
+  segment.members = std::make_shared<std::vector<uint32_t>>();
+  batch.put(store::Table::kMeta, segment_row_key(log_class, segment.number),
+            segment_row(log_class, segment, true, [](uint32_t) { return nullptr; }));
+  return segment;
+}
+
+void LogWriter::roll(LogClass log_class, const OpenSegment& segment, store::WriteBatch& batch) {
+  batch.put(store::Table::kMeta, segment_row_key(log_class, segment.number),
+            segment_row(log_class, segment, false, [this](uint32_t id) { return partition(id); }));
+}
+
+bool LogWriter::erase_garbage(store::WriteBatch& batch) {
+  erased_ = std::min(state_.garbage.size(), kGarbagePerGroup);
+  for (size_t i = state_.garbage.size() - erased_; i < state_.garbage.size(); ++i) {
+    const Garbage& garbage = state_.garbage[i];
+    batch.erase_range(garbage.table, garbage.from, garbage.to);
+  }
+  return erased_ > 0;
+}
+
+std::vector<Watches::Moved> LogWriter::accept() {
+  if (!topics_.empty()) {
+    auto topics = std::make_shared<TopicMap>(*state_.topics);
+    for (auto& [id, topic] : topics_) {
+      if (auto before = topics->find(id); before != topics->end()) state_.partition_count -= before->second->partitions();
+      if (topic) {
+        state_.partition_count += topic->partitions();
+        (*topics)[id] = std::move(topic);
+      } else {
+        topics->erase(id);
+      }
+    }
+    state_.topics = std::move(topics);
+  }
+  std::vector<Watches::Moved> moved;
+  for (const TopicPartition& partition : removed_) moved.push_back({partition, std::nullopt});
+  std::sort(appended_.begin(), appended_.end());
+  appended_.erase(std::unique(appended_.begin(), appended_.end()), appended_.end());
+  for (const TopicPartition& place : appended_) {
+    auto found = state_.topics->find(place.topic);
+    if (found == state_.topics->end()) continue;  // Removed later in the same group.
+    const auto& log = partitions_.at(found->second->partition_ids[place.partition]);
+    moved.push_back({place, log->high_watermark});
+  }
+  PartitionTable::Changes changes;
+  changes.reserve(partitions_.size());
+  for (auto& [id, log] : partitions_) changes.emplace_back(id, std::move(log));
+  state_.partitions.apply(std::move(changes));
+  for (auto& [log_class, segment] : open_) state_.open[log_class] = std::move(segment);
+  for (const auto& [log_class, number] : next_segment_) state_.next_segment[log_class] = number;
+  state_.garbage.resize(state_.garbage.size() - erased_);
+  for (auto& garbage : garbage_) state_.garbage.push_back(std::move(garbage));
+  state_.next_partition_id = std::max(state_.next_partition_id, next_partition_id_);
+  drop();
+  return moved;
+}
+
+void LogWriter::drop() {
+  topics_.clear();
+  partitions_.clear();
+  open_.clear();
+  next_segment_.clear();
+  garbage_.clear();
+  appended_.clear();
+  removed_.clear();
+  erased_ = 0;
+  next_partition_id_ = 0;
+}
+
+Bytes segment_row(LogClass log_class, const OpenSegment& segment, bool open,
+                  const std::function<const PartitionLog*(uint32_t)>& find) {
+  proto::SegmentRow row;
+  row.set_created_ms(segment.created_ms);
+  row.set_open(open);
+  std::vector<uint32_t> members(segment.members->begin(),
+                                segment.members->begin() + static_cast<ptrdiff_t>(segment.member_count));
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  for (uint32_t id : members) {
+    const PartitionLog* log = find(id);
+    if (log == nullptr) continue;
+    for (size_t i = 0; i < log->ranges(); ++i) {
+      const SegmentRange& range = log->range(i);
+      if (range.log_class != log_class || range.segment != segment.number) continue;
+      auto* out = row.add_ranges();
+      out->set_partition(id);
+      out->set_first_offset(range.first_offset);
+      out->set_next_offset(range.next_offset);
+      out->set_max_timestamp_ms(range.max_timestamp_ms);
+      out->set_bytes(range.bytes);
+    }
+  }
+  return row.SerializeAsString();
+}
+
+}  // namespace millrace::bus

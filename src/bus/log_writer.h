@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "bus/log_state.h"
+#include "bus/watches.h"
+
+namespace millrace::bus {
+
+/// Bounds and sizes of the log.
+struct LogOptions {
+  uint64_t segment_bytes = 64ull << 20;
+  int64_t segment_ms = 24ll * 3600 * 1000;
+  size_t max_topics = 10'000;
+  size_t max_partitions = 100'000;
+  TopicSettings topic_defaults;
+};
+
+/// One group's changes to the LogState, as a draft over it: topics that come and go, batches that get their places.
+/// accept() when the group is durable, drop() when it was refused. By the pipeline's leader only.
+class LogWriter {
+ public:
+  LogWriter(LogState& state, const Clock& clock, LogOptions options)
+      : state_(state), clock_(clock), options_(options) {}
+
+  /// As this draft has it; null when there is none.
+  std::shared_ptr<const Topic> topic(const Uuid& id) const;
+  /// Null when the topic has no such partition. Valid until the draft changes.
+  const PartitionLog* partition(uint32_t id) const;
+
+  /// How many topics and partitions there would be with one more topic of `partitions`, `replaced` gone.
+  /// Errors: kExhausted TOO_MANY_TOPICS, TOO_MANY_PARTITIONS.
+  Status check_room(const std::vector<Topic>& coming, const std::vector<std::shared_ptr<const Topic>>& going) const;
+
+  void put_topic(const Topic& topic, store::WriteBatch& batch);
+  void remove_topic(const Topic& topic);
+
+  /// Gives the batch its offsets and adds it to `batch`. The target has been checked. Answers the base offset.
+  uint64_t append(const Topic& topic, uint32_t partition, Bytes record_batch, store::WriteBatch& batch);
+
+  /// Adds erasures of garbage, a bounded number. True when there were some.
+  bool erase_garbage(store::WriteBatch& batch);
+
+  /// The draft becomes the state. What moved is for the watches.
+  std::vector<Watches::Moved> accept();
+  void drop();
+
+ private:
+  static constexpr size_t kGarbagePerGroup = 64;
+
+  PartitionLog& touch(uint32_t id);
+  OpenSegment& open_segment(LogClass log_class, const Topic& topic, store::WriteBatch& batch);
+  bool is_full(LogClass log_class, const OpenSegment& segment, const Topic& topic) const;
+  OpenSegment begin_segment(LogClass log_class, store::WriteBatch& batch);
+  void roll(LogClass log_class, const OpenSegment& segment, store::WriteBatch& batch);
+
+  LogState& state_;
+  const Clock& clock_;
+  const LogOptions options_;
+
+  // The draft.
+  std::unordered_map<Uuid, std::shared_ptr<const Topic>, UuidHash> topics_;  ///< null: removed
+  std::map<uint32_t, std::optional<PartitionLog>> partitions_;               ///< nullopt: removed
+  std::unordered_map<LogClass, OpenSegment> open_;
+  std::unordered_map<LogClass, uint32_t> next_segment_;
+  std::vector<Garbage> garbage_;
+  std::vector<TopicPartition> appended_, removed_;
+  size_t erased_ = 0;
+  uint32_t next_partition_id_ = 0;  ///< 0: unchanged
+};
+
+/// The row of a segment with the ranges that `find` knows of it.
+Bytes segment_row(LogClass log_class, const OpenSegment& segment, bool open,
+                  const std::function<const PartitionLog*(uint32_t)>& find);
+
+}  // namespace millrace::bus
