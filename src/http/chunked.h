@@ -22,8 +22,9 @@ class ChunkedDecoder {
   /// Takes bytes up to the end of the next piece of data, or all. Call again with the rest until done() or used up.
   Step step(std::string_view bytes);
 
-  /// Declared by the current chunk and not yet seen.
-  uint64_t chunk_left() const { return left_; }
+  /// Declared by the current chunk and not yet seen; 0 until its size has been read to the end of the line, so that no
+  /// verdict depends on where the bytes were cut.
+  uint64_t chunk_left() const { return state_ == State::kData ? left_ : 0; }
   bool done() const { return state_ == State::kDone; }
 
  private:

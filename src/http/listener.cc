@@ -92,18 +92,22 @@ bool Acceptor::accept_one() {
   int error = errno;
   if (error == EAGAIN || error == EWOULDBLOCK) return false;
   if (is_of_connection(error)) return true;
-  if ((error == EMFILE || error == ENFILE) && turn_one_away()) return true;
+  if (error == EMFILE || error == ENFILE) {
+    // accept(2) asks for a descriptor before it looks at its queue: the error does not say that anybody waits.
+    TurnedAway turned = turn_one_away();
+    if (turned != TurnedAway::kFailed) return turned == TurnedAway::kOne;
+  }
   pause(error);
   return false;
 }
 
 // The client learns why, and the connection leaves the kernel's queue, which would otherwise wake us for ever.
-bool Acceptor::turn_one_away() {
-  if (!spare_.valid()) return false;
+Acceptor::TurnedAway Acceptor::turn_one_away() {
+  if (!spare_.valid()) return TurnedAway::kFailed;
   spare_.reset();
   UniqueFd fd(accept_(watch_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  bool accepted = fd.valid();
-  if (accepted) {
+  int error = fd.valid() ? 0 : errno;
+  if (fd.valid()) {
     stats_->reject(Rejected::kNoDescriptors);
     Response response = problem(503, "NO_DESCRIPTORS", "the server is out of file descriptors", Retry::kSafe);
     std::string bytes = format_head(response, {.keep_alive = false, .date = loop_->http_date()}) + response.body;
@@ -112,8 +116,10 @@ bool Acceptor::turn_one_away() {
     [[maybe_unused]] auto sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     fd.reset();
   }
+  // When somebody else was quicker to take the descriptor, the next shortage pauses, and resume() tries again.
   spare_ = open_spare();
-  return accepted && spare_.valid();
+  if (error == 0 || is_of_connection(error)) return TurnedAway::kOne;
+  return error == EAGAIN || error == EWOULDBLOCK ? TurnedAway::kNobodyThere : TurnedAway::kFailed;
 }
 
 void Acceptor::pause(int error) {

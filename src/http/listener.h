@@ -74,8 +74,10 @@ class Acceptor final : public ReadyHandler, public std::enable_shared_from_this<
   void on_fault(std::string_view what) override;
 
  private:
+  enum class TurnedAway { kOne, kNobodyThere, kFailed };
+
   bool accept_one();
-  bool turn_one_away();
+  TurnedAway turn_one_away();
   void pause(int error);
 
   const std::shared_ptr<EventLoop> loop_;

@@ -32,14 +32,32 @@ std::function<uint64_t()> machine_free_bytes(const std::filesystem::path& direct
   };
 }
 
+/// What a recovery writes besides the rows of the log: a manifest, index and filter blocks of a file for each table.
+constexpr uint64_t kRecoveryOverheadBytes = 8 << 20;
+
+/// The write-ahead log's bytes on disk.
+uint64_t wal_bytes(const std::filesystem::path& database) {
+  uint64_t sum = 0;
+  std::error_code ignored;  // A file that goes or cannot be read is for the opening itself to fail on.
+  for (std::filesystem::directory_iterator entry(database, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->path().extension() != ".log") continue;
+    std::error_code gone;
+    uint64_t size = entry->file_size(gone);
+    if (!gone) sum += size;
+  }
+  return sum;
+}
+
 /// Opening, step by step. Each step returns the error that stops it.
 class Opening {
  public:
-  Opening(Options& options, DataDirectory directory, DirectoryLock lock)
-      : options_(options), directory_(std::move(directory)), open_(std::move(lock)) {}
+  Opening(Options& options, DataDirectory directory, DirectoryLock lock, const SpaceGuard& space)
+      : options_(options), directory_(std::move(directory)), open_(std::move(lock)), space_(space) {}
 
   Status run() {
     MILLRACE_TRY(load_witness());
+    MILLRACE_TRY(check_space());
     MILLRACE_TRY(check_tables());
     MILLRACE_TRY(open_rocksdb());
     MILLRACE_TRY(check_table_ids());
@@ -51,19 +69,21 @@ class Opening {
 
  private:
   Status load_witness();
+  Status check_space();
   Status check_tables();
   Status open_rocksdb();
   Status check_table_ids();
   Status check_epoch();
   Status check_sequence();
   Status begin();
+  Error refused(const rocksdb::Status& status) const;
   Status change_epoch();
   Status write_epoch(const Uuid& epoch);
-  WitnessRecord& witnessed() { return witnessed_; }
 
   Options& options_;
   DataDirectory directory_;
   OpenDatabase open_;
+  const SpaceGuard& space_;
   WitnessRecord witnessed_;
   bool new_epoch_ = false;
   std::vector<std::string> present_;  ///< column families on disk
@@ -99,6 +119,18 @@ Status Opening::load_witness() {
   return {};
 }
 
+/// Recovery writes the rows of the log to files, and a disk that fills meanwhile may leave a manifest that does not open
+/// again: better not to begin.
+Status Opening::check_space() {
+  open_.report.wal_bytes = wal_bytes(directory_.database());
+  uint64_t wanted = open_.report.wal_bytes + kRecoveryOverheadBytes;
+  if (space_.free_bytes() >= wanted) return {};
+  return fail(ErrorKind::kUnavailable, "DISK_RESERVE",
+              fmt::format("the disk of the data directory {} has {} KiB free, and opening the store may take {} KiB; "
+                          "nothing was touched; free some space",
+                          directory_.root.string(), space_.free_bytes() >> 10, wanted >> 10));
+}
+
 Status Opening::check_tables() {
   if (open_.report.created) return {};
   rocksdb::DBOptions db;
@@ -108,8 +140,7 @@ Status Opening::check_tables() {
     db.env = env.get();
   }
   rocksdb::Status status = rocksdb::DB::ListColumnFamilies(db, directory_.database().string(), &present_);
-  if (!status.ok())
-    return tl::unexpected<Error>(damage_or_io(status, fmt::format("cannot read {}", directory_.database().string())));
+  if (!status.ok()) return tl::unexpected<Error>(refused(status));
   for (const std::string& name : present_) {
     if (name == rocksdb::kDefaultColumnFamilyName) continue;
     if (std::find(kTableNames.begin(), kTableNames.end(), name) == kTableNames.end())
@@ -122,7 +153,9 @@ Status Opening::check_tables() {
 }
 
 Status Opening::open_rocksdb() {
-  RocksParts parts = rocks_parts(options_, /*compact=*/true);
+  // Compactions need space before they free any, and one that fails for lack of it ends the process.
+  open_.compacting = space_.free_bytes() >= space_.reserve_bytes();
+  RocksParts parts = rocks_parts(options_, open_.compacting);
   open_.file_system = options_.file_system;
   open_.env = std::move(parts.env);
   open_.errors = std::make_shared<BackgroundErrors>();
@@ -135,8 +168,7 @@ Status Opening::open_rocksdb() {
   rocksdb::DB* db = nullptr;
   rocksdb::Status status =
       rocksdb::DB::Open(rocksdb::DBOptions(parts.db), directory_.database().string(), descriptors, &handles, &db);
-  if (!status.ok())
-    return tl::unexpected<Error>(damage_or_io(status, fmt::format("cannot open {}", directory_.database().string())));
+  if (!status.ok()) return tl::unexpected<Error>(refused(status));
   open_.db.reset(db);
   for (auto* handle : handles) open_.handles.emplace_back(handle);
   if (known == parts.tables.size()) return {};
@@ -149,6 +181,13 @@ Status Opening::open_rocksdb() {
     return tl::unexpected<Error>(
         damage_or_io(status, fmt::format("cannot create the tables in {}", directory_.database().string())));
   return {};
+}
+
+/// Why RocksDB does not open. A file that it names and that is not there is damage as well.
+Error Opening::refused(const rocksdb::Status& status) const {
+  if (status.IsCorruption() || status.IsPathNotFound() || status.IsNotFound())
+    return damaged(directory_, status.ToString());
+  return damage_or_io(status, fmt::format("cannot open {}", directory_.database().string()));
 }
 
 Status Opening::check_table_ids() {
@@ -232,7 +271,7 @@ Result<std::unique_ptr<Store>> Store::open(Options options) {
   auto space = std::make_unique<SpaceGuard>(
       options.reserve_bytes, options.free_bytes ? options.free_bytes : machine_free_bytes(options.directory));
   space->look();
-  Opening opening(options, directory, std::move(*lock));
+  Opening opening(options, directory, std::move(*lock), *space);
   MILLRACE_TRY(opening.run());
   return std::make_unique<RocksStore>(std::move(options), std::move(opening).take(), std::move(space));
 }

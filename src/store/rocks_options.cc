@@ -91,7 +91,9 @@ rocksdb::ColumnFamilyOptions table_options(Shape shape, const std::shared_ptr<ro
 rocksdb::DBOptions db_options(const Options& options) {
   rocksdb::DBOptions db;
   db.create_if_missing = true;
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // Damage inside the log is refused. Who accepts the loss gets what comes before it, never what comes after a gap.
+  db.wal_recovery_mode = options.accept_loss ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
+                                             : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   db.max_open_files = -1;
   db.max_background_jobs = 2;
   db.max_total_wal_size = options.max_wal_bytes;

@@ -37,6 +37,7 @@ Status RocksStore::write(WriteBatch& batch, Durability durability) {
   if (closed_) return fail(ErrorKind::kUnavailable, "STORE_CLOSED", "the store is closed");
   if (batch.empty()) return {};
   MILLRACE_TRY(space_->admit(batch.bytes()));
+  if (!database_.compacting) resume_compactions();
 
   rocksdb::WriteOptions options;
   options.sync = durability == Durability::kSync;
@@ -69,6 +70,13 @@ void RocksStore::bound_wal(const WriteBatch& written) {
   if (!status.ok()) errors().latch("starting a flush failed: " + status.ToString());
   wal_bytes_.store(0, std::memory_order_relaxed);
   wal_rows_.store(0, std::memory_order_relaxed);
+}
+
+/// The disk was nearly full when the store was opened, and is not any more.
+void RocksStore::resume_compactions() {
+  database_.compacting = true;
+  rocksdb::Status status = db().EnableAutoCompaction(all_tables());
+  if (!status.ok()) errors().latch("resuming compactions failed: " + status.ToString());
 }
 
 std::shared_ptr<const Snapshot> RocksStore::snapshot() const {

@@ -27,6 +27,7 @@ struct OpenDatabase {
   std::unique_ptr<rocksdb::DB> db;
   std::vector<std::unique_ptr<rocksdb::ColumnFamilyHandle>> handles;  ///< "default", then the tables
   std::optional<Witness> witness;
+  bool compacting = true;  ///< false: opened on a nearly full disk, until there is room again
   OpenReport report;
 };
 
@@ -52,6 +53,7 @@ class RocksStore final : public Store {
   BackgroundErrors& errors() const { return *database_.errors; }
   std::vector<rocksdb::ColumnFamilyHandle*> all_tables() const;
   void bound_wal(const WriteBatch& written);
+  void resume_compactions();
 
   Options options_;
   DataDirectory directory_;

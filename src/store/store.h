@@ -35,8 +35,9 @@ struct Options {
   uint64_t block_cache_bytes = 32ull << 20;
   /// Free bytes of the file system that holds `directory`; empty asks the machine. Tests replace it.
   std::function<uint64_t()> free_bytes;
-  /// Opens although less was recovered than the witness page vouches for, or the page is missing or damaged, and begins
-  /// a new epoch. Only on an operator's word: what is missing stays missing.
+  /// Opens although less can be recovered than the witness page vouches for, or the page is missing or damaged, and
+  /// begins a new epoch. Of a damaged write-ahead log, what comes before the damage is kept; damaged files of tables are
+  /// refused all the same. Only on an operator's word: what is missing stays missing.
   bool accept_loss = false;
 };
 
@@ -108,7 +109,7 @@ struct OpenReport {
   bool clean_stop = false;           ///< the last owner closed the store properly
   uint64_t recovered_sequence = 0;   ///< last sequence number found
   uint64_t witnessed_sequence = 0;   ///< last sequence number known to have been synced
-  uint64_t wal_bytes = 0;            ///< size of the write-ahead log that was replayed
+  uint64_t wal_bytes = 0;            ///< size of the write-ahead log that was found, and replayed
 };
 
 struct Stats {

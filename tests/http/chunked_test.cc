@@ -103,5 +103,16 @@ TEST(Chunked, KnowsWhatAChunkDeclares) {
   EXPECT_EQ(decoder.chunk_left(), 0xffffffffffull - 2);
 }
 
+// Cut within the size line, what has been read of it may be the beginning of a size that is too long to be one.
+TEST(Chunked, DeclaresNothingBeforeTheEndOfTheSizeLine) {
+  ChunkedDecoder decoder;
+  for (std::string_view piece : {"fff", "ffff", ";a", "=b", "\r"}) {
+    EXPECT_EQ(decoder.step(piece).used, piece.size());
+    EXPECT_EQ(decoder.chunk_left(), 0u) << "after " << piece;
+  }
+  EXPECT_EQ(decoder.step("\n").fault, nullptr);
+  EXPECT_EQ(decoder.chunk_left(), 0xfffffffull);
+}
+
 }  // namespace
 }  // namespace millrace::http

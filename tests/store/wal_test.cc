@@ -1,0 +1,185 @@
+// The write-ahead log: what a crash leaves of it, what damage to it looks like, and how long it may grow.
+#include <fmt/format.h>
+
+#include "tests/store/store_fixture.h"
+
+namespace millrace::store {
+namespace {
+
+class Wal : public StoreFixture {
+ protected:
+  /// Rows [0, synced) acknowledged as synced, then `unsynced` more that only the page cache has; and the process dies.
+  void crash_with(int synced, int unsynced = 0) {
+    auto store = must_open();
+    fill(*store, 0, synced);
+    fill(*store, synced, synced + unsynced, Durability::kAsync);
+  }
+};
+
+TEST_F(Wal, ADropWithoutCloseIsACrashThatLosesNothing) {
+  crash_with(30, 5);
+  auto store = must_open();
+  EXPECT_FALSE(store->open_report().created);
+  EXPECT_FALSE(store->open_report().clean_stop);
+  EXPECT_GT(store->open_report().wal_bytes, 0u);
+  EXPECT_EQ(store->open_report().recovered_sequence, store->open_report().witnessed_sequence + 5);
+  expect_exactly(*store, 35);
+}
+
+TEST_F(Wal, AfterACloseNothingIsReplayed) {
+  {
+    auto store = must_open();
+    EXPECT_TRUE(store->open_report().created);
+    fill(*store, 0, 100, Durability::kAsync);
+    ASSERT_TRUE(store->close());
+    EXPECT_TRUE(store->close()) << "twice is as good as once";
+    EXPECT_EQ(put(*store, 100).error().code, "STORE_CLOSED");
+  }
+  auto store = must_open();
+  EXPECT_TRUE(store->open_report().clean_stop);
+  EXPECT_EQ(store->open_report().wal_bytes, 0u);
+  EXPECT_EQ(store->open_report().witnessed_sequence, store->open_report().recovered_sequence)
+      << "a close vouches for asynchronous writes too";
+  expect_exactly(*store, 100);
+}
+
+TEST_F(Wal, ATornUnsyncedTailIsDroppedAndNothingElse) {
+  crash_with(20, 1);
+  copy_tree(data(), root() / "pristine");
+  std::string wal = read_file(wal_file(database()));
+  WalRecord last = wal_records(wal).back();
+  ASSERT_EQ(last.at + kWalHeaderBytes + last.payload, wal.size());
+  for (size_t left : {size_t{0}, size_t{1}, size_t{5}, size_t{6}, kWalHeaderBytes, kWalHeaderBytes + 1,
+                      kWalHeaderBytes + last.payload / 2, kWalHeaderBytes + last.payload - 1}) {
+    SCOPED_TRACE(fmt::format("{} of {} bytes of the record are left", left, kWalHeaderBytes + last.payload));
+    copy_tree(root() / "pristine", data());
+    std::filesystem::resize_file(wal_file(database()), last.at + left);
+    auto store = must_open();
+    expect_exactly(*store, 20);
+    fill(*store, 20, 22);
+    store.reset();
+    expect_exactly(*must_open(), 22);
+  }
+}
+
+TEST_F(Wal, ASyncedRecordThatIsCutOffIsDamage) {
+  crash_with(20);
+  copy_tree(data(), root() / "pristine");
+  std::string wal = read_file(wal_file(database()));
+  auto records = wal_records(wal);
+  for (size_t end :
+       {records.back().at, wal.size() - 1, records.back().at + 3, records[10].at, records[1].at, size_t{0}}) {
+    SCOPED_TRACE(fmt::format("cut at {} of {}", end, wal.size()));
+    copy_tree(root() / "pristine", data());
+    std::filesystem::resize_file(wal_file(database()), end);
+    Error error = refusal_of(options());
+    EXPECT_EQ(error.code, "STORE_DAMAGED") << error.message;
+    EXPECT_EQ(error.kind, ErrorKind::kCorruption);
+    EXPECT_NE(error.message.find(data().string()), std::string::npos) << error.message;
+  }
+  copy_tree(root() / "pristine", data());
+  std::filesystem::remove(wal_file(database()));
+  EXPECT_EQ(refusal_of(options()).code, "STORE_DAMAGED");
+}
+
+// The length near the end is the worst: RocksDB takes the rest for a torn tail and drops it without a word.
+TEST_F(Wal, AFlippedBitInASyncedRecordIsDamageWhereverItIs) {
+  crash_with(30);
+  copy_tree(data(), root() / "pristine");
+  std::string wal = read_file(wal_file(database()));
+  auto records = wal_records(wal);
+  ASSERT_GT(records.size(), 30u);
+  for (size_t index : {size_t{0}, records.size() / 2, records.size() - 2, records.size() - 1}) {
+    const WalRecord& record = records[index];
+    for (size_t offset : {size_t{0}, size_t{3}, size_t{4}, size_t{5}, size_t{6}, kWalHeaderBytes, kWalHeaderBytes + 8,
+                          kWalHeaderBytes + record.payload / 2, kWalHeaderBytes + record.payload - 1}) {
+      for (unsigned bit : {0u, 7u}) {
+        SCOPED_TRACE(fmt::format("record {} of {}, byte {}, bit {}", index, records.size(), offset, bit));
+        copy_tree(root() / "pristine", data());
+        std::string flipped = wal;
+        flipped[record.at + offset] = static_cast<char>(flipped[record.at + offset] ^ (1u << bit));
+        write_file(wal_file(database()), flipped);
+        Error error = refusal_of(options());
+        EXPECT_EQ(error.code, "STORE_DAMAGED") << error.message;
+        if (bit == 0) {
+          EXPECT_EQ(refusal_of(options()).code, "STORE_DAMAGED") << "a refusal must not mend or hide it";
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Wal, AcceptLossOpensWhatIsLeftAndBeginsANewEpoch) {
+  crash_with(30);
+  std::string wal = read_file(wal_file(database()));
+  std::filesystem::resize_file(wal_file(database()), wal_records(wal).back().at);
+  Options accepting = options();
+  accepting.accept_loss = true;
+  std::string new_epoch;
+  EXPECT_EQ(refusal_of(options()).code, "STORE_DAMAGED");
+  {
+    auto store = must_open(accepting);
+    new_epoch = epoch_of(*store);
+    expect_exactly(*store, 29);
+    fill(*store, 29, 40);
+  }
+  auto store = must_open();
+  expect_exactly(*store, 40);
+  EXPECT_EQ(epoch_of(*store), new_epoch) << "once only";
+}
+
+TEST_F(Wal, AcceptLossKeepsWhatComesBeforeTheDamageAndNothingBehindIt) {
+  crash_with(30);
+  std::string wal = read_file(wal_file(database()));
+  auto records = wal_records(wal);
+  constexpr int kDamaged = 12;
+  wal[records[records.size() - 30 + kDamaged].at + kWalHeaderBytes + 20] ^= 4;
+  write_file(wal_file(database()), wal);
+  EXPECT_EQ(refusal_of(options()).code, "STORE_DAMAGED");
+  Options accepting = options();
+  accepting.accept_loss = true;
+  expect_exactly(*must_open(accepting), kDamaged);
+  expect_exactly(*must_open(), kDamaged);
+}
+
+TEST_F(Wal, StaysWithinItsBoundInRows) {
+  Options small = options();
+  small.max_wal_rows = 1000;
+  auto store = must_open(small);
+  WriteBatch batch;
+  for (int i = 0; i < 10'000; ++i) {
+    batch.clear();
+    batch.put(Table::kTopics, key_of(i), "v");
+    ASSERT_TRUE(store->write(batch, Durability::kAsync));
+    EXPECT_LE(store->stats().wal_rows, 1000u);
+  }
+  ASSERT_FALSE(store->failed());
+  store.reset();
+  // What is replayed: what came since the last flush was begun, and what was being flushed.
+  size_t replayed = 0;
+  for (const auto& file : wal_files(database())) replayed += wal_records(read_file(file)).size();
+  EXPECT_LE(replayed, 2000u);
+  EXPECT_EQ(must_open()->snapshot()->get(Table::kTopics, key_of(9'999)).value(), "v");
+}
+
+TEST_F(Wal, StaysWithinItsBoundInBytes) {
+  Options small = options();
+  small.max_wal_bytes = 1 << 20;
+  auto store = must_open(small);
+  WriteBatch batch;
+  for (int i = 0; i < 500; ++i) {
+    batch.clear();
+    batch.put(Table::kLog, key_of(i), std::string(16 * 1024, 'x'));
+    ASSERT_TRUE(store->write(batch, Durability::kAsync));
+    EXPECT_LE(store->stats().wal_bytes, uint64_t{1} << 20);
+  }
+  ASSERT_FALSE(store->failed());
+  store.reset();
+  auto again = must_open();
+  EXPECT_LE(again->open_report().wal_bytes, uint64_t{2} << 20);
+  EXPECT_GT(again->open_report().wal_bytes, 0u);
+  EXPECT_TRUE(again->snapshot()->get(Table::kLog, key_of(499)).value().has_value());
+}
+
+}  // namespace
+}  // namespace millrace::store
