@@ -42,7 +42,8 @@ class View {
   /// Whole record batches, the first one holding `offset`; at least one however large, then as many as fit in
   /// `max_bytes`. Empty at the high watermark. Errors: kNotFound UNKNOWN_TOPIC_OR_PARTITION, kInvalidArgument
   /// OFFSET_OUT_OF_RANGE below the log's start or above the high watermark, kCorruption.
-  virtual Result<std::vector<Bytes>> fetch(const TopicPartition& partition, uint64_t offset, size_t max_bytes) const = 0;
+  virtual Result<std::vector<Bytes>> fetch(const TopicPartition& partition, uint64_t offset,
+                                           size_t max_bytes) const = 0;
 
   /// The offset of the first record whose timestamp is at least `timestamp_ms`; of the first record of its batch when
   /// that is compressed; the high watermark when there is none. Errors: as fetch().

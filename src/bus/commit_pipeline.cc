@@ -71,8 +71,7 @@ Result<std::unique_ptr<CommitPipeline>> CommitPipeline::start(store::Store& stor
   if (!idempotency) return tl::unexpected(std::move(idempotency.error()));
   MILLRACE_TRY(raise_epoch(store, *state));
   auto sequencer = std::make_unique<Sequencer>(store, *std::move(state), *std::move(idempotency), clock, options.log);
-  std::unique_ptr<CommitPipeline> pipeline(
-      new CommitPipeline(store, clock, std::move(options), std::move(sequencer)));
+  std::unique_ptr<CommitPipeline> pipeline(new CommitPipeline(store, clock, std::move(options), std::move(sequencer)));
   // The event may outlive the ring: a nudge may be on its way while the pipeline goes.
   pipeline->heartbeat_ = health.watch("commit", [event = pipeline->ring_.published_event()] { event->interrupt(); });
   pipeline->thread_ = std::thread([p = pipeline.get()] { p->run(); });
@@ -105,7 +104,8 @@ Status CommitPipeline::check(const Commit& commit) const {
 
 Result<int64_t> CommitPipeline::enqueue(Commit& commit) {
   MILLRACE_TRY(check(commit));
-  if (failed()) return fail(ErrorKind::kUnavailable, "STORE_FAILED", "the store has failed; the node is to be restarted");
+  if (failed())
+    return fail(ErrorKind::kUnavailable, "STORE_FAILED", "the store has failed; the node is to be restarted");
   const auto bytes = static_cast<int64_t>(size_of(commit));
   auto full = [&](std::string_view bound) {
     return fail(ErrorKind::kExhausted, "COMMIT_QUEUE_FULL",
@@ -120,7 +120,8 @@ Result<int64_t> CommitPipeline::enqueue(Commit& commit) {
   int64_t position = ring_.try_claim();
   if (position < 0) {
     stats_.waiting_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    if (position == disruptor::RingCore::kClosed) return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
+    if (position == disruptor::RingCore::kClosed)
+      return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
     return full("slots");
   }
   stats_.waiting.fetch_add(1, std::memory_order_relaxed);
@@ -186,9 +187,7 @@ void CommitPipeline::run() {
       groups_seen = groups;
       nudged_.store(true, std::memory_order_release);
     }
-    ring_.published_event()->wait(key, {}, [this] {
-      return has_work() && !is_led();
-    });
+    ring_.published_event()->wait(key, {}, [this] { return has_work() && !is_led(); });
   }
 }
 

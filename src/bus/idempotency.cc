@@ -35,7 +35,8 @@ Result<IdempotencyKeys> IdempotencyKeys::load(const store::Store& store, const C
   auto rows = snapshot->scan(Table::kMeta, kCountPrefix, prefix_end(kCountPrefix));
   for (rows->seek_to_first(); rows->valid(); rows->next()) {
     if (rows->key().size() != kCountPrefix.size() + 4 || rows->value().size() != 8)
-      return fail(ErrorKind::kCorruption, "ROW_DAMAGED", fmt::format("row {} of meta is malformed", to_hex(rows->key())));
+      return fail(ErrorKind::kCorruption, "ROW_DAMAGED",
+                  fmt::format("row {} of meta is malformed", to_hex(rows->key())));
     keys.counts_[load_be<uint32_t>(rows->key().data() + kCountPrefix.size())] = load_be<uint64_t>(rows->value().data());
   }
   MILLRACE_TRY(rows->status());
@@ -56,7 +57,8 @@ Result<std::optional<CommitReceipt>> IdempotencyKeys::find(const IdempotencyKey&
   };
   if (auto drafted = drafted_.find(key.scope_and_key); drafted != drafted_.end()) return answer(drafted->second);
   const uint32_t current = current_bucket();
-  for (auto bucket = counts_.rbegin(); bucket != counts_.rend() && bucket->first + kBucketsBefore >= current; ++bucket) {
+  for (auto bucket = counts_.rbegin(); bucket != counts_.rend() && bucket->first + kBucketsBefore >= current;
+       ++bucket) {
     auto row = snapshot.get(Table::kIdempotency, row_key(bucket->first, key.scope_and_key));
     if (!row) return tl::unexpected(std::move(row.error()));
     if (!*row) continue;
@@ -74,8 +76,8 @@ Result<std::optional<CommitReceipt>> IdempotencyKeys::find(const IdempotencyKey&
 Result<CommitReceipt> IdempotencyKeys::replay(const IdempotencyKey& key, ByteView row) const {
   proto::IdempotencyRow parsed;
   if (!parsed.ParseFromArray(row.data(), static_cast<int>(row.size())))
-    return fail(ErrorKind::kCorruption, "ROW_DAMAGED", fmt::format("the row of idempotency key {} cannot be read",
-                                                                   to_hex(key.scope_and_key)));
+    return fail(ErrorKind::kCorruption, "ROW_DAMAGED",
+                fmt::format("the row of idempotency key {} cannot be read", to_hex(key.scope_and_key)));
   if (parsed.request_digest() != key.request)
     return fail(ErrorKind::kConflict, "IDEMPOTENCY_KEY_REUSED", "the idempotency key was used for another request");
   CommitReceipt receipt;

@@ -45,7 +45,7 @@ class IdempotencyKeys {
   std::map<uint32_t, uint64_t> counts_;  ///< keys by bucket
 
   std::unordered_map<Bytes, Bytes> drafted_;  ///< digest -> row
-  uint32_t drafted_bucket_ = 0;              ///< of the whole group, whatever the clock does meanwhile
+  uint32_t drafted_bucket_ = 0;               ///< of the whole group, whatever the clock does meanwhile
   std::optional<std::map<uint32_t, uint64_t>> drafted_counts_;
 };
 

@@ -52,7 +52,8 @@ Result<uint32_t> Recovery::counter(ByteView key, uint32_t otherwise) {
   auto value = snapshot_->get(Table::kMeta, key);
   if (!value) return tl::unexpected(std::move(value.error()));
   if (!*value) return otherwise;
-  if ((*value)->size() != sizeof(uint32_t)) return damaged(fmt::format("row {} of meta has {} bytes", key, (*value)->size()));
+  if ((*value)->size() != sizeof(uint32_t))
+    return damaged(fmt::format("row {} of meta has {} bytes", key, (*value)->size()));
   return load_be<uint32_t>((*value)->data());
 }
 
@@ -70,7 +71,8 @@ Status Recovery::read_topics() {
   auto topics = std::make_shared<TopicMap>();
   auto rows = snapshot_->scan(Table::kTopics, "", "");
   for (rows->seek_to_first(); rows->valid(); rows->next()) {
-    if (rows->value().size() < kVersionBytes) return damaged(fmt::format("topic row {} is too short", to_hex(rows->key())));
+    if (rows->value().size() < kVersionBytes)
+      return damaged(fmt::format("topic row {} is too short", to_hex(rows->key())));
     auto topic = parse_topic(rows->value().substr(kVersionBytes), defaults_);
     if (!topic) return tl::unexpected(std::move(topic.error()));
     state_.partition_count += topic->partitions();
@@ -115,8 +117,7 @@ Status Recovery::read_segment(ByteView key, ByteView value) {
 
 void Recovery::take_ranges(LogClass log_class, uint32_t number, const proto::SegmentRow& row, OpenSegment* open) {
   for (const auto& in : row.ranges()) {
-    SegmentRange range{log_class,          number,    in.first_offset(), in.next_offset(),
-                       in.max_timestamp_ms(), in.bytes()};
+    SegmentRange range{log_class, number, in.first_offset(), in.next_offset(), in.max_timestamp_ms(), in.bytes()};
     auto live = ranges_.find(in.partition());
     if (live == ranges_.end()) {
       discard(range, in.partition());
@@ -161,8 +162,12 @@ Status Recovery::scan_segment(LogClass log_class, uint32_t number, OpenSegment& 
       return damaged(fmt::format("partition id {}, offset {} (class {}, segment {}): {}", key.partition_id,
                                  key.base_offset, log_class, number,
                                  info ? "the batch says another offset" : info.error().message));
-    SegmentRange here{log_class, number, key.base_offset, static_cast<uint64_t>(info->next_offset()),
-                      info->max_timestamp_ms, rows->value().size()};
+    SegmentRange here{log_class,
+                      number,
+                      key.base_offset,
+                      static_cast<uint64_t>(info->next_offset()),
+                      info->max_timestamp_ms,
+                      rows->value().size()};
     if (!ranges->empty() && ranges->back().log_class == log_class && ranges->back().segment == number &&
         ranges->back().next_offset == here.first_offset) {
       SegmentRange& last = ranges->back();

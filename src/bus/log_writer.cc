@@ -33,7 +33,8 @@ Status LogWriter::check_room(const std::vector<Topic>& coming,
   for (const auto& topic : going) --topics, partitions -= topic->partitions();
   for (const auto& topic : coming) ++topics, partitions += topic.partitions();
   if (topics > options_.max_topics && topics > topics_before)
-    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS", fmt::format("at most {} topics are kept", options_.max_topics));
+    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS",
+                fmt::format("at most {} topics are kept", options_.max_topics));
   if (partitions > options_.max_partitions && partitions > partitions_before)
     return fail(ErrorKind::kExhausted, "TOO_MANY_PARTITIONS",
                 fmt::format("at most {} partitions are kept", options_.max_partitions));
@@ -77,7 +78,8 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
   OpenSegment& segment = open_segment(log_class, topic, batch);
   PartitionLog& log = touch(id);
   const uint64_t base_offset = log.high_watermark;
-  if (topic.settings.timestamp_type == TimestampType::kLogAppendTime) assign_append_time(record_batch, clock_.wall_ms());
+  if (topic.settings.timestamp_type == TimestampType::kLogAppendTime)
+    assign_append_time(record_batch, clock_.wall_ms());
   assign_offset(record_batch, static_cast<int64_t>(base_offset), state_.leader_epoch);
   auto info = read_batch_info(record_batch);
   MILLRACE_ASSERT(info, "a record batch that was not checked");
@@ -160,7 +162,8 @@ std::vector<Watches::Moved> LogWriter::accept() {
   if (!topics_.empty()) {
     auto topics = std::make_shared<TopicMap>(*state_.topics);
     for (auto& [id, topic] : topics_) {
-      if (auto before = topics->find(id); before != topics->end()) state_.partition_count -= before->second->partitions();
+      if (auto before = topics->find(id); before != topics->end())
+        state_.partition_count -= before->second->partitions();
       if (topic) {
         state_.partition_count += topic->partitions();
         (*topics)[id] = std::move(topic);

@@ -189,7 +189,8 @@ Status MemoryCommitLog::check(const Commit& commit) const {
     proto::LeaseRow lease;
     const Row* row = state_->find(store::Table::kMeta, fence.lease);
     if (row && !lease.ParseFromString(row->value))
-      return fail(ErrorKind::kCorruption, "INVALID_LEASE_ROW", fmt::format("lease {} cannot be read", to_hex(fence.lease)));
+      return fail(ErrorKind::kCorruption, "INVALID_LEASE_ROW",
+                  fmt::format("lease {} cannot be read", to_hex(fence.lease)));
     if (lease.epoch() != fence.epoch)
       return fail(ErrorKind::kFenced, "FENCED",
                   fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), lease.epoch(),
@@ -218,7 +219,8 @@ Status MemoryCommitLog::check_topics(const Commit& commit) const {
     topics[topic->id] = *topic;
   }
   if (topics.size() > options_.max_topics && topics.size() > state_->topics.size())
-    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS", fmt::format("at most {} topics are kept", options_.max_topics));
+    return fail(ErrorKind::kExhausted, "TOO_MANY_TOPICS",
+                fmt::format("at most {} topics are kept", options_.max_topics));
   size_t partitions = 0;
   for (const auto& [id, topic] : topics) partitions += topic.partitions();
   if (partitions > options_.max_partitions && partitions > state_->partitions.size())
@@ -260,7 +262,8 @@ CommitResult MemoryCommitLog::apply(const Commit& commit, std::vector<Watches::M
     state_->write(change.table, change.key, change.value, receipt.version);
   }
   for (const auto& timer : commit.timers)
-    state_->write(store::Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload, receipt.version);
+    state_->write(store::Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload,
+                  receipt.version);
   for (const auto& offset : commit.offsets) {
     proto::OffsetRow row;
     row.set_next_offset(offset.next_offset);

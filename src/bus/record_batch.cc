@@ -32,7 +32,9 @@ tl::unexpected<Error> corrupt(std::string message) {
   return fail(ErrorKind::kInvalidArgument, "CORRUPT_MESSAGE", std::move(message));
 }
 
-uint32_t crc_of(ByteView batch) { return crc32c(batch.substr(kAttributesAt)); }
+uint32_t crc_of(ByteView batch) {
+  return crc32c(batch.substr(kAttributesAt));
+}
 
 /// A length (or -1 for null) and so many bytes.
 bool take_nullable(ByteView& rest, std::optional<ByteView>& out) {
@@ -86,7 +88,8 @@ const char* parse_record(ByteView body, const BatchInfo& info, int32_t index, Re
 
 Result<BatchInfo> read_batch_info(ByteView bytes) {
   if (bytes.size() < kBatchHeaderBytes)
-    return corrupt(fmt::format("a record batch has at least {} bytes, this one has {}", kBatchHeaderBytes, bytes.size()));
+    return corrupt(
+        fmt::format("a record batch has at least {} bytes, this one has {}", kBatchHeaderBytes, bytes.size()));
   const char* data = bytes.data();
   if (int magic = data[kMagicAt]; magic != kMagic)
     return fail(ErrorKind::kInvalidArgument, "UNSUPPORTED_MAGIC",
@@ -146,8 +149,9 @@ RecordReader::RecordReader(const BatchInfo& info, ByteView batch)
 
 Status RecordReader::next(RecordView& record) {
   if (info_.compression() != Compression::kNone)
-    return fail(ErrorKind::kUnsupported, "COMPRESSED_BATCH",
-                fmt::format("the batch at offset {} is compressed; its records cannot be read here", info_.base_offset));
+    return fail(
+        ErrorKind::kUnsupported, "COMPRESSED_BATCH",
+        fmt::format("the batch at offset {} is compressed; its records cannot be read here", info_.base_offset));
   auto corrupt_record = [&](const char* what) {
     return fail(ErrorKind::kCorruption, "CORRUPT_RECORD",
                 fmt::format("record {} of the batch at offset {}: {}", read_, info_.base_offset, what));

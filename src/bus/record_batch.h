@@ -108,8 +108,8 @@ class BatchBuilder {
   int64_t max_timestamp_ms_ = 0;
 };
 
-/// The offset of the first record of the batch whose timestamp is at least `timestamp_ms`, or nullopt. A compressed batch
-/// answers with its first record's. Errors: kCorruption.
+/// The offset of the first record of the batch whose timestamp is at least `timestamp_ms`, or nullopt. A compressed
+/// batch answers with its first record's. Errors: kCorruption.
 Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms);
 
 /// The most bytes that add() can need for this record, for limits before building.

@@ -84,9 +84,9 @@ Status Sequencer::check_fences(const Commit& commit) {
     auto epoch = epoch_of(fence.lease);
     if (!epoch) return tl::unexpected(std::move(epoch.error()));
     if (*epoch != fence.epoch)
-      return fail(ErrorKind::kFenced, "FENCED",
-                  fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), *epoch,
-                              fence.epoch));
+      return fail(
+          ErrorKind::kFenced, "FENCED",
+          fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), *epoch, fence.epoch));
   }
   return {};
 }

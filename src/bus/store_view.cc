@@ -91,7 +91,8 @@ Result<std::vector<Bytes>> StoreView::fetch(const TopicPartition& partition, uin
   size_t bytes = 0;
   for (size_t i = range_of(log, offset); i < log.ranges(); ++i) {
     const SegmentRange& range = log.range(i);
-    auto more = fetch_range(partition, found.id, range, std::max(offset, range.first_offset), max_bytes, fetched, bytes);
+    auto more =
+        fetch_range(partition, found.id, range, std::max(offset, range.first_offset), max_bytes, fetched, bytes);
     if (!more) return tl::unexpected(std::move(more.error()));
     if (!*more) break;
   }
@@ -101,8 +102,9 @@ Result<std::vector<Bytes>> StoreView::fetch(const TopicPartition& partition, uin
 Result<bool> StoreView::fetch_range(const TopicPartition& partition, uint32_t id, const SegmentRange& range,
                                     uint64_t offset, size_t max_bytes, std::vector<Bytes>& fetched,
                                     size_t& bytes) const {
-  auto rows = snapshot_->scan(table_of(range.log_class), log_key(range.log_class, range.segment, id, range.first_offset),
-                              log_key(range.log_class, range.segment, id, range.next_offset));
+  auto rows =
+      snapshot_->scan(table_of(range.log_class), log_key(range.log_class, range.segment, id, range.first_offset),
+                      log_key(range.log_class, range.segment, id, range.next_offset));
   rows->seek_for_prev(log_key(range.log_class, range.segment, id, offset));
   uint64_t expected = offset;
   for (bool first = true; rows->valid(); rows->next(), first = false) {
@@ -141,8 +143,9 @@ Result<uint64_t> StoreView::offset_for_time(const TopicPartition& partition, int
 Result<std::optional<uint64_t>> StoreView::search_range(const TopicPartition& partition, uint32_t id,
                                                         const SegmentRange& range, uint64_t from,
                                                         int64_t timestamp_ms) const {
-  auto rows = snapshot_->scan(table_of(range.log_class), log_key(range.log_class, range.segment, id, range.first_offset),
-                              log_key(range.log_class, range.segment, id, range.next_offset));
+  auto rows =
+      snapshot_->scan(table_of(range.log_class), log_key(range.log_class, range.segment, id, range.first_offset),
+                      log_key(range.log_class, range.segment, id, range.next_offset));
   for (rows->seek_for_prev(log_key(range.log_class, range.segment, id, from)); rows->valid(); rows->next()) {
     auto offset = first_offset_at(rows->value(), timestamp_ms);
     if (!offset) return damaged(partition, range, parse_log_key(rows->key()).base_offset, offset.error().message);

@@ -63,8 +63,8 @@ Topic topic_of(const proto::TopicRow& row, const TopicSettings& defaults) {
   if (chosen.has_segment_ms()) settings.segment_ms = chosen.segment_ms();
   if (chosen.has_max_message_bytes()) settings.max_message_bytes = chosen.max_message_bytes();
   if (chosen.has_message_timestamp_type())
-    settings.timestamp_type = chosen.message_timestamp_type() == "LogAppendTime" ? TimestampType::kLogAppendTime
-                                                                                   : TimestampType::kCreateTime;
+    settings.timestamp_type =
+        chosen.message_timestamp_type() == "LogAppendTime" ? TimestampType::kLogAppendTime : TimestampType::kCreateTime;
   if (chosen.has_min_insync_replicas()) settings.min_insync_replicas = chosen.min_insync_replicas();
   if (chosen.has_delete_retention_ms()) settings.delete_retention_ms = chosen.delete_retention_ms();
   return topic;

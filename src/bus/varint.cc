@@ -6,7 +6,9 @@
 namespace millrace::bus {
 namespace {
 
-uint64_t zigzag(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63); }
+uint64_t zigzag(int64_t value) {
+  return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+}
 
 }  // namespace
 
@@ -19,7 +21,9 @@ void append_varint(Bytes& out, int64_t value) {
   out += static_cast<char>(rest);
 }
 
-size_t varint_bytes(int64_t value) { return (static_cast<size_t>(std::bit_width(zigzag(value) | 1)) + 6) / 7; }
+size_t varint_bytes(int64_t value) {
+  return (static_cast<size_t>(std::bit_width(zigzag(value) | 1)) + 6) / 7;
+}
 
 std::optional<int64_t> take_varlong(ByteView& rest) {
   uint64_t value = 0;

@@ -78,7 +78,8 @@ Result<std::unique_ptr<Watch>> Watches::add(std::vector<WatchedOffset> offsets, 
                   fmt::format("{} partitions are being waited for; at most {} can be", registry_->count,
                               registry_->max_watches));
     registry_->count += offsets.size();
-    for (const WatchedOffset& watched : offsets) registry_->waiting[watched.partition].push_back({watched.offset, entry});
+    for (const WatchedOffset& watched : offsets)
+      registry_->waiting[watched.partition].push_back({watched.offset, entry});
   }
   return std::make_unique<Handle>(registry_, std::move(entry), std::move(offsets));
 }

@@ -19,7 +19,9 @@ inline std::string_view name_of(Carrier carrier) {
 /// A store in a directory of its own and a pipeline on it; stop() and start() are a restart, crash() one without close.
 class DurableLog {
  public:
-  DurableLog(const Clock& clock, CommitPipeline::Options options) : clock_(clock), options_(std::move(options)) { start(); }
+  DurableLog(const Clock& clock, CommitPipeline::Options options) : clock_(clock), options_(std::move(options)) {
+    start();
+  }
   ~DurableLog() {
     pipeline_.reset();
     store_.reset();
