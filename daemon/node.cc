@@ -1,39 +1,210 @@
 #include "daemon/node.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <optional>
-
+#include "api/records.h"
+#include "api/topics.h"
+#include "base/version.h"
+#include "bus/commit_pipeline.h"
+#include "daemon/metrics.h"
+#include "http/problem.h"
+#include "http/routes/routes.h"
+#include "http/server.h"
 #include "store/store.h"
 
 namespace millrace::daemon {
 namespace {
 
-/// Holds the data directory, and nothing more yet.
-class DirectoryNode final : public Node {
+/// The parts in the order in which they depend on each other; destruction runs backwards.
+class WholeNode final : public Node {
  public:
-  explicit DirectoryNode(store::DirectoryLock lock) : lock_(std::move(lock)) {}
-  void stop() override { lock_.reset(); }
+  WholeNode(const config::Config& config, Health& health, OnFatal on_fatal)
+      : config_(config), health_(health), on_fatal_(std::move(on_fatal)) {}
+  Status start();
+  void stop() override;
   void reload(const config::Config&) override {}
 
  private:
-  std::optional<store::DirectoryLock> lock_;
+  Status make_directory() const;
+  Status open_store();
+  Status start_bus();
+  Status start_http();
+  std::string info() const;
+  Status ready() const;
+  bus::TopicSettings topic_defaults() const;
+
+  const config::Config config_;
+  Health& health_;
+  const OnFatal on_fatal_;
+  const Clock& clock_ = SystemClock::instance();
+  const int64_t started_ms_ = clock_.wall_ms();
+  std::atomic<bool> stopping_{false};
+
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<bus::CommitPipeline> pipeline_;
+  std::unique_ptr<api::TopicsApi> topics_;
+  std::unique_ptr<api::RecordsApi> records_;
+  std::unique_ptr<http::Server> server_;
 };
 
-}  // namespace
+Status WholeNode::start() {
+  MILLRACE_TRY(make_directory());
+  MILLRACE_TRY(open_store());
+  MILLRACE_TRY(start_bus());
+  return start_http();
+}
 
-Result<std::unique_ptr<Node>> Node::start(const config::Config& config, Health&, OnFatal) {
-  const auto& directory = config.node.data_directory;
+Status WholeNode::make_directory() const {
+  const auto& directory = config_.node.data_directory;
   std::error_code error;
   bool created = std::filesystem::create_directories(directory, error);
   if (error)
     return fail(ErrorKind::kIo, "STORE_IO",
                 fmt::format("cannot create the data directory {}: {}", directory.string(), error.message()));
   if (created) ::chmod(directory.c_str(), 0700);
-  auto lock = store::DirectoryLock::acquire(directory);
-  if (!lock) return tl::unexpected<Error>(std::move(lock.error()));
-  return std::make_unique<DirectoryNode>(std::move(*lock));
+  return {};
+}
+
+Status WholeNode::open_store() {
+  store::Options options;
+  options.directory = config_.node.data_directory;
+  options.reserve_bytes = config_.storage.reserve_bytes;
+  options.max_wal_bytes = config_.storage.max_wal_bytes;
+  options.max_wal_rows = config_.storage.max_wal_rows;
+  options.block_cache_bytes = config_.storage.block_cache_bytes;
+  auto store = store::Store::open(std::move(options));
+  if (!store) return tl::unexpected(std::move(store.error()));
+  store_ = *std::move(store);
+  const store::OpenReport& report = store_->open_report();
+  spdlog::info("store {}: {}, {} rows, {} bytes of log replayed", config_.node.data_directory.string(),
+               report.created      ? "created"
+               : report.clean_stop ? "was stopped cleanly"
+                                   : "was not stopped cleanly",
+               report.recovered_sequence, report.wal_bytes);
+  return {};
+}
+
+bus::TopicSettings WholeNode::topic_defaults() const {
+  bus::TopicSettings defaults;
+  defaults.max_message_bytes = static_cast<int64_t>(config_.bus.max_message_bytes);
+  return defaults;
+}
+
+Status WholeNode::start_bus() {
+  const config::BusConfig& bus = config_.bus;
+  bus::CommitPipeline::Options options;
+  options.slot_count = bus.commit_ring_slot_count;
+  options.max_waiting_bytes = bus.commit_ring_max_memory_bytes;
+  options.max_commit_bytes = bus.commit_max_bytes;
+  options.max_group_bytes = bus.commit_group_max_bytes;
+  options.max_idempotency_keys = bus.idempotency_max_keys;
+  options.durability = config_.storage.commit_durability == config::CommitDurability::kSync ? store::Durability::kSync
+                                                                                            : store::Durability::kAsync;
+  options.lead = bus.commit_lead;
+  options.log.segment_bytes = bus.segment_bytes;
+  options.log.segment_ms = bus.segment_roll_after.count();
+  options.log.max_topics = bus.max_topics;
+  options.log.max_partitions = bus.max_partitions;
+  options.log.topic_defaults = topic_defaults();
+  options.on_fatal = on_fatal_;
+  auto pipeline = bus::CommitPipeline::start(*store_, clock_, health_, std::move(options));
+  if (!pipeline) return tl::unexpected(std::move(pipeline.error()));
+  pipeline_ = *std::move(pipeline);
+  api::TopicsApi::Options topics;
+  topics.default_partitions = bus.default_partitions;
+  topics.defaults = topic_defaults();
+  topics_ = std::make_unique<api::TopicsApi>(*pipeline_, clock_, topics);
+  records_ = std::make_unique<api::RecordsApi>(*pipeline_, *topics_, clock_);
+  return {};
+}
+
+http::Options http_options(const config::HttpConfig& config) {
+  http::Options options;
+  options.listen.clear();
+  for (const auto& endpoint : config.listen)
+    options.listen.push_back(endpoint.is_ipv6() ? fmt::format("[{}]:{}", endpoint.address, endpoint.port)
+                                                : fmt::format("{}:{}", endpoint.address, endpoint.port));
+  options.unix_socket = config.unix_socket_path().value_or("");
+  options.allowed_hosts = config.allowed_hosts;
+  options.allowed_origins = config.allowed_origins;
+  options.io_threads = config.io_threads;
+  options.max_header_bytes = config.max_header_bytes;
+  options.max_body_bytes = config.max_body_bytes;
+  options.max_body_bytes_in_flight = config.max_body_memory_bytes;
+  options.max_connections = config.max_connections;
+  options.max_connections_per_address = config.max_connections_per_address;
+  options.request_deadline = config.request_timeout;
+  options.idle_timeout = config.idle_timeout;
+  options.write_timeout = config.write_timeout;
+  return options;
+}
+
+Status WholeNode::start_http() {
+  auto router = std::make_shared<http::Router>();
+  http::add_topic_routes(*router, *topics_);
+  http::add_record_routes(*router, *records_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
+  http::add_stream_route(*router, *records_, *topics_, *pipeline_);
+  http::add_node_routes(
+      *router,
+      {[this] { return info(); }, [this] { return ready(); },
+       [this] { return metrics_text(*pipeline_, *store_, server_->stats()); }, config_.node.loop_stuck_after},
+      health_);
+  router->add_openapi("Millrace", std::string(version()), "A durable partitioned log, and what is built on it.");
+  auto server = http::Server::listen(http_options(config_.http), std::move(router), health_);
+  if (!server) return tl::unexpected(std::move(server.error()));
+  server_ = *std::move(server);
+  server_->start();
+  for (const std::string& url : server_->urls()) spdlog::info("listening on {}", url);
+  return {};
+}
+
+std::string WholeNode::info() const {
+  const store::OpenReport& report = store_->open_report();
+  const store::Stats stats = store_->stats();
+  return fmt::format(
+      R"({{"name":{},"version":"{}","revision":"{}","build":"{}","rocksdb":"{}","pid":{},"uptimeMs":"{}",)"
+      R"("dataDirectory":{},"commitDurability":"{}","ready":{},)"
+      R"("start":{{"created":{},"cleanStop":{},"recoveredSequence":"{}","replayedBytes":"{}"}},)"
+      R"("store":{{"walBytes":"{}","diskBytes":"{}","memoryBytes":"{}","freeBytes":"{}","reserveBytes":"{}"}},)"
+      R"("commits":{{"accepted":"{}","refused":"{}","waiting":"{}"}}}})",
+      http::json_quote(config_.node.name), version(), git_revision(), build_type(), store::Store::rocksdb_version(),
+      ::getpid(), clock_.wall_ms() - started_ms_, http::json_quote(config_.node.data_directory.string()),
+      config_.storage.commit_durability == config::CommitDurability::kSync ? "sync" : "async", ready().has_value(),
+      report.created, report.clean_stop, report.recovered_sequence, report.wal_bytes, stats.wal_bytes, stats.disk_bytes,
+      stats.memory_bytes, stats.free_bytes, stats.reserve_bytes, pipeline_->stats().accepted.load(),
+      pipeline_->stats().refused.load(), pipeline_->stats().waiting.load());
+}
+
+Status WholeNode::ready() const {
+  if (stopping_) return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
+  if (pipeline_->failed() || store_->failed())
+    return fail(ErrorKind::kUnavailable, "STORE_FAILED", "a write failed; the node is to be restarted");
+  return {};
+}
+
+/// From the outside in: nobody new, answers for those inside, then what they rest on.
+void WholeNode::stop() {
+  stopping_ = true;
+  server_->stop_and_wait(config_.http.drain_timeout);
+  if (auto status = pipeline_->close(); !status)
+    spdlog::error("closing the commit pipeline: {}", to_string(status.error()));
+  server_.reset();
+  records_.reset();
+  topics_.reset();
+  pipeline_.reset();
+  if (auto status = store_->close(); !status) spdlog::error("closing the store: {}", to_string(status.error()));
+  store_.reset();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Node>> Node::start(const config::Config& config, Health& health, OnFatal on_fatal) {
+  auto node = std::make_unique<WholeNode>(config, health, std::move(on_fatal));
+  MILLRACE_TRY(node->start());
+  return node;
 }
 
 }  // namespace millrace::daemon

@@ -78,9 +78,10 @@ Result<ParsedRecord> parse_record(const Json& json, const std::string& pointer, 
     auto number = to_integer(*partition, fields->pointer("partition"), 0, UINT32_MAX);
     if (!number) return tl::unexpected(std::move(number.error()));
     if (*number >= topic.partitions())
-      return fail(ErrorKind::kNotFound, "UNKNOWN_PARTITION",
-                  fmt::format("topic '{}' has no partition {}, only 0 to {}", topic.name, *number, topic.partitions() - 1),
-                  fields->pointer("partition"));
+      return fail(
+          ErrorKind::kNotFound, "UNKNOWN_PARTITION",
+          fmt::format("topic '{}' has no partition {}, only 0 to {}", topic.name, *number, topic.partitions() - 1),
+          fields->pointer("partition"));
     record.partition = static_cast<uint32_t>(*number);
   }
   if (const Json* timestamp = fields->find("timestamp")) {
@@ -182,9 +183,10 @@ void RecordsApi::produce(std::string_view topic, std::string_view body, std::opt
   bus::Commit commit(bus::topic_home(topic));
   commit.appends = std::move(planned->appends);
   if (idempotency_key)
-    commit.idempotency =
-        bus::IdempotencyKey{crypto::digest_of({"POST /v1/topics/{topic}/records", planned->topic.view(), *idempotency_key}),
-                            crypto::digest_of({body}), {}};
+    commit.idempotency = bus::IdempotencyKey{
+        crypto::digest_of({"POST /v1/topics/{topic}/records", planned->topic.view(), *idempotency_key}),
+        crypto::digest_of({body}),
+        {}};
   commit.done = [reply = std::move(reply), placement = std::move(planned->placement)](bus::CommitResult result) {
     if (!result) return reply(tl::unexpected(std::move(result.error())));
     reply(Produced{offsets_json(placement, *result), result->replayed});

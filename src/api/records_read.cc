@@ -10,14 +10,15 @@
 namespace millrace::api {
 namespace {
 
-/// Walks the records of one fetched batch from `offset` on. `fn` answers false to stop. Answers the next offset to read.
+/// Walks the records of one fetched batch from `offset` on. `fn` answers false to stop. Answers the next offset to
+/// read.
 template <typename Fn>
 Result<uint64_t> walk(const Bytes& batch, uint64_t offset, const std::string& topic, uint32_t partition, Fn&& fn) {
   auto info = bus::check_batch(batch);
   if (!info)
-    return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
-                fmt::format("topic '{}', partition {}, near offset {}: {}", topic, partition, offset,
-                            info.error().message));
+    return fail(
+        ErrorKind::kCorruption, "LOG_DAMAGED",
+        fmt::format("topic '{}', partition {}, near offset {}: {}", topic, partition, offset, info.error().message));
   const auto next_offset = static_cast<uint64_t>(info->next_offset());
   if (info->is_control()) return next_offset;
   if (info->compression() != bus::Compression::kNone)
@@ -34,8 +35,9 @@ Result<uint64_t> walk(const Bytes& batch, uint64_t offset, const std::string& to
 }
 
 tl::unexpected<Error> unknown_partition(const bus::Topic& topic, uint64_t partition) {
-  return fail(ErrorKind::kNotFound, "UNKNOWN_PARTITION",
-              fmt::format("topic '{}' has no partition {}, only 0 to {}", topic.name, partition, topic.partitions() - 1));
+  return fail(
+      ErrorKind::kNotFound, "UNKNOWN_PARTITION",
+      fmt::format("topic '{}' has no partition {}, only 0 to {}", topic.name, partition, topic.partitions() - 1));
 }
 
 }  // namespace
@@ -136,15 +138,15 @@ Result<Positions> RecordsApi::start_positions(std::string_view topic_name, std::
   return positions;
 }
 
-Result<bool> RecordsApi::stream(const bus::Topic& topic, Positions& positions, size_t max_bytes, const Emit& emit) const {
+Result<bool> RecordsApi::stream(const bus::Topic& topic, Positions& positions, size_t max_bytes,
+                                const Emit& emit) const {
   auto view = log_.view();
   bool all_read = true;
   std::string json;
   for (auto& [partition, offset] : positions) {
     const bus::TopicPartition at{topic.id, partition};
     auto state = view->partition(at);
-    if (!state)
-      return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC", fmt::format("topic '{}' was deleted", topic.name));
+    if (!state) return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC", fmt::format("topic '{}' was deleted", topic.name));
     // Retention may have passed a slow reader: it goes on with what is left.
     offset = std::max(offset, state->log_start);
     auto batches = view->fetch(at, offset, max_bytes);

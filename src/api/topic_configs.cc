@@ -104,7 +104,9 @@ Status apply_configs(const Json& configs, const std::string& pointer, TopicConfi
 
 void append_configs(std::string& out, const bus::TopicSettings& settings) {
   out += fmt::format(R"({{"{}":"{}","{}":"{}")", kCleanup,
-                     !settings.cleanup_compact ? "delete" : settings.cleanup_delete ? "compact,delete" : "compact",
+                     !settings.cleanup_compact ? "delete"
+                     : settings.cleanup_delete ? "compact,delete"
+                                               : "compact",
                      kTimestamp,
                      settings.timestamp_type == bus::TimestampType::kLogAppendTime ? "LogAppendTime" : "CreateTime");
   for (const auto& config : kNumbers) out += fmt::format(R"(,"{}":"{}")", config.name, settings.*config.value);

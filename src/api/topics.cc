@@ -27,8 +27,7 @@ Result<TopicsApi::Stored> TopicsApi::read(const bus::View& view, std::string_vie
   MILLRACE_TRY(bus::check_topic_name(name));
   auto row = view.get(Table::kTopics, bus::topic_home(name).prefix());
   if (!row) return tl::unexpected(std::move(row.error()));
-  if (!*row)
-    return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC", fmt::format("there is no topic '{}'", name));
+  if (!*row) return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC", fmt::format("there is no topic '{}'", name));
   auto parsed = bus::parse_topic_row((*row)->value);
   if (!parsed) return tl::unexpected(std::move(parsed.error()));
   return Stored{*std::move(parsed), (*row)->version};
@@ -69,7 +68,8 @@ void TopicsApi::create(std::string_view body, std::optional<std::string> idempot
       partitions = *number;
     }
     proto::TopicRow row;
-    if (const Json* configs = fields->find("configs")) MILLRACE_TRY(apply_configs(*configs, "/configs", *row.mutable_config()));
+    if (const Json* configs = fields->find("configs"))
+      MILLRACE_TRY(apply_configs(*configs, "/configs", *row.mutable_config()));
     row.set_id(Bytes(Uuid::random().view()));
     row.set_name(*name);
     row.set_created_ms(clock_.wall_ms());

@@ -26,7 +26,8 @@ class TopicsApi {
   TopicsApi(bus::CommitLog& log, const Clock& clock, Options options)
       : log_(log), clock_(clock), options_(std::move(options)) {}
 
-  /// {"name","partitions"?,"configs"?} -> the topic. Errors: kAlreadyExists TOPIC_EXISTS, those of the fields, of Commit.
+  /// {"name","partitions"?,"configs"?} -> the topic. Errors: kAlreadyExists TOPIC_EXISTS, those of the fields, of
+  /// Commit.
   void create(std::string_view body, std::optional<std::string> idempotency_key, Reply reply);
   /// {"configs":{name: value | null}}: null goes back to the default. Errors: kNotFound UNKNOWN_TOPIC, kConflict
   /// TOPIC_CHANGED when it changed under us.
