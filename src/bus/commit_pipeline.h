@@ -33,8 +33,8 @@ struct CommitStats {
 
 /// Commits carried by a store, as the design's section 1.2 says: a multi-producer ring; one leader at a time, which
 /// takes a group of published commits and runs three functions over it: *sequence* (decide each, against the store and
-/// the group so far; give offsets), *write* (one batch, one sync), *publish* (one new View, wake watches, call `done` in
-/// ring order).
+/// the group so far; give offsets), *write* (one batch, one sync), *publish* (one new View, wake watches, call `done`
+/// in ring order).
 ///
 /// The leader is the `commit` thread; with Options::lead also a caller of submit_and_wait() that finds nobody leading,
 /// which spares it two changes of thread.
@@ -57,7 +57,7 @@ class CommitPipeline final : public CommitLog {
   };
 
   /// Recovers what the log's store holds, and starts the commit thread. The store must outlive the pipeline, and
-  /// nobody else writes to it meanwhile. Errors: kCorruption LOG_DAMAGED, those of Store::write.
+  /// nobody else writes to it meanwhile. Writes nothing by itself. Errors: kCorruption LOG_DAMAGED, kIo.
   static Result<std::unique_ptr<CommitPipeline>> start(store::Store& store, const Clock& clock, Health& health,
                                                        Options options);
   /// close().
@@ -70,7 +70,8 @@ class CommitPipeline final : public CommitLog {
   uint32_t allocate_partition_ids(uint32_t count) override;
 
   /// Refuses new commits (STOPPING), carries those taken, ends the thread, and writes what spares the next start from
-  /// reading segments. Idempotent. Errors: those of the last write.
+  /// reading segments. view() is null from then on, because a snapshot must not outlive the store. Idempotent. Errors:
+  /// STORE_FAILED after failed(), those of the last write; then the next start reads the open segments.
   Status close();
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -94,7 +95,8 @@ class CommitPipeline final : public CommitLog {
 
   void run();
   bool try_lead() { return leading_.exchange(1, std::memory_order_acq_rel) == 0; }
-  /// A read-modify-write, so that it and the leader's stop_leading() have an order: one of the two sees the other's work.
+  /// A read-modify-write, so that it and the leader's stop_leading() have an order: one of the two sees the other's
+  /// work.
   bool is_led() { return leading_.fetch_add(0, std::memory_order_acq_rel) != 0; }
   void stop_leading();
   bool has_work() const { return ring_.is_published(done_.get()); }

@@ -20,7 +20,7 @@ tl::unexpected<Error> damaged(std::string what) {
 class Recovery {
  public:
   Recovery(const store::Store& store, const TopicSettings& defaults)
-      : snapshot_(store.snapshot()), clean_(store.open_report().clean_stop), defaults_(defaults) {}
+      : snapshot_(store.snapshot()), defaults_(defaults) {}
 
   Result<LogState> run() {
     MILLRACE_TRY(read_counters());
@@ -42,8 +42,8 @@ class Recovery {
   Status build_partitions();
 
   const std::shared_ptr<const store::Snapshot> snapshot_;
-  const bool clean_;
   const TopicSettings& defaults_;
+  bool open_rows_hold_ = false;
   LogState state_;
   std::map<uint32_t, std::vector<SegmentRange>> ranges_;  ///< by partition id; live partitions only
 };
@@ -52,7 +52,8 @@ Result<uint32_t> Recovery::counter(ByteView key, uint32_t otherwise) {
   auto value = snapshot_->get(Table::kMeta, key);
   if (!value) return tl::unexpected(std::move(value.error()));
   if (!*value) return otherwise;
-  if ((*value)->size() != sizeof(uint32_t)) return damaged(fmt::format("row {} of meta has {} bytes", key, (*value)->size()));
+  if ((*value)->size() != sizeof(uint32_t))
+    return damaged(fmt::format("row {} of meta has {} bytes", key, (*value)->size()));
   return load_be<uint32_t>((*value)->data());
 }
 
@@ -63,6 +64,10 @@ Status Recovery::read_counters() {
   auto epoch = counter(kLeaderEpochKey, 0);
   if (!epoch) return tl::unexpected(std::move(epoch.error()));
   state_.leader_epoch = static_cast<int32_t>(*epoch);
+  // Not the store's word: it may have been closed well after the log's last write was refused.
+  auto mark = snapshot_->get(Table::kMeta, kOpenSegmentsKey);
+  if (!mark) return tl::unexpected(std::move(mark.error()));
+  open_rows_hold_ = mark->has_value();
   return {};
 }
 
@@ -70,7 +75,8 @@ Status Recovery::read_topics() {
   auto topics = std::make_shared<TopicMap>();
   auto rows = snapshot_->scan(Table::kTopics, "", "");
   for (rows->seek_to_first(); rows->valid(); rows->next()) {
-    if (rows->value().size() < kVersionBytes) return damaged(fmt::format("topic row {} is too short", to_hex(rows->key())));
+    if (rows->value().size() < kVersionBytes)
+      return damaged(fmt::format("topic row {} is too short", to_hex(rows->key())));
     auto topic = parse_topic(rows->value().substr(kVersionBytes), defaults_);
     if (!topic) return tl::unexpected(std::move(topic.error()));
     state_.partition_count += topic->partitions();
@@ -106,7 +112,7 @@ Status Recovery::read_segment(ByteView key, ByteView value) {
   }
   OpenSegment& open = state_.open[log_class];
   open = OpenSegment{number, row.created_ms(), 0, std::make_shared<std::vector<uint32_t>>(), 0};
-  if (clean_)
+  if (open_rows_hold_)
     take_ranges(log_class, number, row, &open);
   else
     MILLRACE_TRY(scan_segment(log_class, number, open));
@@ -115,8 +121,7 @@ Status Recovery::read_segment(ByteView key, ByteView value) {
 
 void Recovery::take_ranges(LogClass log_class, uint32_t number, const proto::SegmentRow& row, OpenSegment* open) {
   for (const auto& in : row.ranges()) {
-    SegmentRange range{log_class,          number,    in.first_offset(), in.next_offset(),
-                       in.max_timestamp_ms(), in.bytes()};
+    SegmentRange range{log_class, number, in.first_offset(), in.next_offset(), in.max_timestamp_ms(), in.bytes()};
     auto live = ranges_.find(in.partition());
     if (live == ranges_.end()) {
       discard(range, in.partition());
@@ -161,8 +166,12 @@ Status Recovery::scan_segment(LogClass log_class, uint32_t number, OpenSegment& 
       return damaged(fmt::format("partition id {}, offset {} (class {}, segment {}): {}", key.partition_id,
                                  key.base_offset, log_class, number,
                                  info ? "the batch says another offset" : info.error().message));
-    SegmentRange here{log_class, number, key.base_offset, static_cast<uint64_t>(info->next_offset()),
-                      info->max_timestamp_ms, rows->value().size()};
+    SegmentRange here{log_class,
+                      number,
+                      key.base_offset,
+                      static_cast<uint64_t>(info->next_offset()),
+                      info->max_timestamp_ms,
+                      rows->value().size()};
     if (!ranges->empty() && ranges->back().log_class == log_class && ranges->back().segment == number &&
         ranges->back().next_offset == here.first_offset) {
       SegmentRange& last = ranges->back();
@@ -210,6 +219,15 @@ void write_open_segments(const LogState& state, store::WriteBatch& batch) {
   for (const auto& [log_class, segment] : state.open)
     batch.put(Table::kMeta, segment_row_key(log_class, segment.number),
               segment_row(log_class, segment, true, [&](uint32_t id) { return state.partitions.find(id); }));
+  write_started(state, batch);
+  batch.put(Table::kMeta, kOpenSegmentsKey, "");
+}
+
+void write_started(const LogState& state, store::WriteBatch& batch) {
+  Bytes epoch;
+  append_be(epoch, static_cast<uint32_t>(state.leader_epoch));
+  batch.put(Table::kMeta, kLeaderEpochKey, epoch);
+  batch.erase(Table::kMeta, kOpenSegmentsKey);
 }
 
 }  // namespace millrace::bus

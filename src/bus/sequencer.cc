@@ -84,9 +84,9 @@ Status Sequencer::check_fences(const Commit& commit) {
     auto epoch = epoch_of(fence.lease);
     if (!epoch) return tl::unexpected(std::move(epoch.error()));
     if (*epoch != fence.epoch)
-      return fail(ErrorKind::kFenced, "FENCED",
-                  fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), *epoch,
-                              fence.epoch));
+      return fail(
+          ErrorKind::kFenced, "FENCED",
+          fmt::format("lease {} is at epoch {}, the commit is of epoch {}", to_hex(fence.lease), *epoch, fence.epoch));
   }
   return {};
 }
@@ -192,6 +192,7 @@ void Sequencer::write(Table table, const Bytes& key, const std::optional<Bytes>&
 store::WriteBatch& Sequencer::finish_group() {
   idempotency_.finish_group(batch_);
   writer_.erase_garbage(batch_);
+  if (!has_written_ && !batch_.empty()) write_started(state_, batch_);
   return batch_;
 }
 
@@ -199,6 +200,7 @@ std::vector<Watches::Moved> Sequencer::accept() {
   for (const auto& [key, row] : overlay_)
     if (key.front() == static_cast<char>(Table::kMeta)) epochs_.erase(key.substr(1));
   overlay_.clear();
+  has_written_ = has_written_ || !batch_.empty();
   idempotency_.accept();
   snapshot_.reset();
   return writer_.accept();

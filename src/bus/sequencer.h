@@ -16,14 +16,16 @@ namespace millrace::bus {
 /// writes nothing. By the pipeline's leader only.
 class Sequencer {
  public:
-  Sequencer(const store::Store& store, LogState state, IdempotencyKeys idempotency, const Clock& clock, LogOptions options);
+  Sequencer(const store::Store& store, LogState state, IdempotencyKeys idempotency, const Clock& clock,
+            LogOptions options);
 
   /// Starts a group over what the store holds now; `snapshot` shows exactly that.
   void begin_group(std::shared_ptr<const store::Snapshot> snapshot);
   /// The commit has passed check_commit and check_batch. Moves batches out of it. What it answers becomes true when the
   /// group is written.
   CommitResult sequence(Commit& commit);
-  /// The group is complete: its rows, to be written at once. Empty when nothing was accepted and nothing is to be erased.
+  /// The group is complete: its rows, to be written at once. Empty when nothing was accepted and nothing is to be
+  /// erased.
   store::WriteBatch& finish_group();
 
   /// The group is written: the sequencer goes on from it.
@@ -65,6 +67,7 @@ class Sequencer {
 
   std::shared_ptr<const store::Snapshot> snapshot_;
   store::WriteBatch batch_;
+  bool has_written_ = false;  ///< something since the start
   /// Rows that this group writes, by table and key.
   std::unordered_map<Bytes, Overlaid> overlay_;
   /// Epochs of leases as of the snapshot: a lease's owner commits again and again under it.
