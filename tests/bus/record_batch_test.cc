@@ -61,29 +61,10 @@ TEST(RecordBatch, HasKafkasBytes) {
   BatchBuilder builder;
   builder.add(record("a", "b", 5));
   Bytes batch = builder.finish();
-  EXPECT_EQ(to_hex(ByteView(batch).substr(0, 17)),
-            "0000000000000000"
-            "0000003a"
-            "00000000"
-            "02");
+  EXPECT_EQ(to_hex(ByteView(batch).substr(0, 17)), "0000000000000000" "0000003a" "00000000" "02");
   EXPECT_EQ(to_hex(ByteView(batch).substr(21)),
-            "0000"
-            "00000000"
-            "0000000000000005"
-            "0000000000000005"
-            "ffffffffffffffff"
-            "ffff"
-            "ffffffff"
-            "00000001"
-            "10"
-            "00"
-            "00"
-            "00"
-            "02"
-            "61"
-            "02"
-            "62"
-            "00");
+            "0000" "00000000" "0000000000000005" "0000000000000005" "ffffffffffffffff" "ffff" "ffffffff" "00000001"
+            "10" "00" "00" "00" "02" "61" "02" "62" "00");
 }
 
 TEST(RecordBatch, OffsetsLieOutsideTheCrcAndEveryOtherByteIsCovered) {
@@ -189,8 +170,7 @@ TEST(RecordBatch, RandomRecordsRoundTrip) {
 }
 
 TEST(Varint, RoundTripsAtTheEdges) {
-  for (int64_t value :
-       {int64_t{0}, int64_t{-1}, int64_t{63}, int64_t{64}, int64_t{-64}, int64_t{-65}, INT64_MAX, INT64_MIN}) {
+  for (int64_t value : {int64_t{0}, int64_t{-1}, int64_t{63}, int64_t{64}, int64_t{-64}, int64_t{-65}, INT64_MAX, INT64_MIN}) {
     Bytes out;
     append_varint(out, value);
     EXPECT_EQ(out.size(), varint_bytes(value));
