@@ -174,20 +174,20 @@ class CommitModel : public PipelineFixture {
 
   // Steps.
   void commit_some() {
+    // All are made before the first is carried: what they expect of rows may be changed by those before them.
+    std::vector<Pair> pairs;
+    for (uint64_t n = 1 + pick(6); n > 0; --n) pairs.push_back(some_commit());
     std::vector<CommitResult> expected, results;
-    {
-      Gate gate(log(), homes.front());
-      for (uint64_t n = 1 + pick(6); n > 0; --n) {
-        Pair pair = some_commit();
-        pair.real.done = [&](CommitResult result) { results.push_back(std::move(result)); };
-        const bool writes = writes_rows(pair.model);
-        log().submit(std::move(pair.real));
-        expected.push_back(model.submit_and_wait(std::move(pair.model)));
-        if (!writes && expected.back()) expected.back()->version = 0;
-      }
-      gate.open();
-      ASSERT_TRUE(log().submit_and_wait(Commit(home)));
+    Gate gate(log(), homes.front());
+    for (Pair& pair : pairs) {
+      pair.real.done = [&](CommitResult result) { results.push_back(std::move(result)); };
+      const bool writes = writes_rows(pair.model);
+      log().submit(std::move(pair.real));
+      expected.push_back(model.submit_and_wait(std::move(pair.model)));
+      if (!writes && expected.back()) expected.back()->version = 0;
     }
+    gate.open();
+    ASSERT_TRUE(log().submit_and_wait(Commit(home)));
     ASSERT_EQ(results.size(), expected.size());
     // A batch that is not sound is refused at once, before what was submitted earlier; all others are in order.
     auto at_once = [](const CommitResult& result) { return !result && result.error().code == "CORRUPT_MESSAGE"; };
