@@ -26,17 +26,6 @@ CommitResult unknown(const Error& cause) {
               "whether the commit is durable is unknown until the node has restarted: " + cause.message);
 }
 
-/// Raises the leader epoch after an unclean start, so that a reader can tell that offsets may have been cut back.
-Status raise_epoch(store::Store& store, LogState& state) {
-  if (store.open_report().clean_stop || store.open_report().created) return {};
-  ++state.leader_epoch;
-  Bytes value;
-  append_be(value, static_cast<uint32_t>(state.leader_epoch));
-  store::WriteBatch batch;
-  batch.put(store::Table::kMeta, kLeaderEpochKey, value);
-  return store.write(batch, store::Durability::kSync);
-}
-
 }  // namespace
 
 class CommitPipeline::Answer {
@@ -69,7 +58,8 @@ Result<std::unique_ptr<CommitPipeline>> CommitPipeline::start(store::Store& stor
   if (!state) return tl::unexpected(std::move(state.error()));
   auto idempotency = IdempotencyKeys::load(store, clock, options.max_idempotency_keys);
   if (!idempotency) return tl::unexpected(std::move(idempotency.error()));
-  MILLRACE_TRY(raise_epoch(store, *state));
+  // After an unclean stop, so that a reader can tell that offsets may have been cut back. Durable with the first write.
+  if (!store.open_report().clean_stop && !store.open_report().created) ++state->leader_epoch;
   auto sequencer = std::make_unique<Sequencer>(store, *std::move(state), *std::move(idempotency), clock, options.log);
   std::unique_ptr<CommitPipeline> pipeline(new CommitPipeline(store, clock, std::move(options), std::move(sequencer)));
   // The event may outlive the ring: a nudge may be on its way while the pipeline goes.
@@ -186,6 +176,8 @@ void CommitPipeline::run() {
       if (groups != groups_seen) heartbeat_->beat();
       groups_seen = groups;
       nudged_.store(true, std::memory_order_release);
+      // Whoever led may have stopped just before it could see the nudge, which may be the one that ends this thread.
+      if (!is_led()) continue;
     }
     ring_.published_event()->wait(key, {}, [this] { return has_work() && !is_led(); });
   }
@@ -276,7 +268,10 @@ std::shared_ptr<const View> CommitPipeline::view() const {
 
 Result<std::unique_ptr<Watch>> CommitPipeline::watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) {
   auto watch = watches_.add(offsets, std::move(wake));
-  if (watch && any_passed(*view(), offsets)) Watches::wake_now(**watch);
+  if (!watch) return watch;
+  // Once closed nothing moves any more: as for a partition that is gone, there is nothing to wait for.
+  auto newest = view();
+  if (!newest || any_passed(*newest, offsets)) Watches::wake_now(**watch);
   return watch;
 }
 
@@ -295,7 +290,9 @@ Status CommitPipeline::close() {
   thread_.join();
   heartbeat_.reset();
   Status status;
-  if (!failed()) {
+  if (failed()) {
+    status = fail(ErrorKind::kUnavailable, "STORE_FAILED", "the store has failed; a restart tells what is durable");
+  } else {
     store::WriteBatch batch;
     write_open_segments(sequencer_->log(), batch);
     status = store_.write(batch, store::Durability::kSync);

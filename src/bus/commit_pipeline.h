@@ -57,7 +57,7 @@ class CommitPipeline final : public CommitLog {
   };
 
   /// Recovers what the log's store holds, and starts the commit thread. The store must outlive the pipeline, and
-  /// nobody else writes to it meanwhile. Errors: kCorruption LOG_DAMAGED, those of Store::write.
+  /// nobody else writes to it meanwhile. Writes nothing by itself. Errors: kCorruption LOG_DAMAGED, kIo.
   static Result<std::unique_ptr<CommitPipeline>> start(store::Store& store, const Clock& clock, Health& health,
                                                        Options options);
   /// close().
@@ -70,7 +70,8 @@ class CommitPipeline final : public CommitLog {
   uint32_t allocate_partition_ids(uint32_t count) override;
 
   /// Refuses new commits (STOPPING), carries those taken, ends the thread, and writes what spares the next start from
-  /// reading segments. Idempotent. Errors: those of the last write.
+  /// reading segments. view() is null from then on, because a snapshot must not outlive the store. Idempotent. Errors:
+  /// STORE_FAILED after failed(), those of the last write; then the next start reads the open segments.
   Status close();
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }

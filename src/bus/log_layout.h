@@ -43,6 +43,9 @@ Bytes segment_row_key(LogClass log_class, uint32_t segment);
 inline constexpr ByteView kNextPartitionIdKey = "log/next-partition-id";  ///< u32
 inline constexpr ByteView kLeaderEpochKey = "log/leader-epoch";           ///< u32; rises after each unclean start
 
+/// There only between a clean stop and the first write after it: the rows of the open segments say what they hold.
+inline constexpr ByteView kOpenSegmentsKey = "log/open-segments";
+
 /// A row of state on disk: [version u64][payload].
 inline constexpr size_t kVersionBytes = 8;
 

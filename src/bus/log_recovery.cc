@@ -20,7 +20,7 @@ tl::unexpected<Error> damaged(std::string what) {
 class Recovery {
  public:
   Recovery(const store::Store& store, const TopicSettings& defaults)
-      : snapshot_(store.snapshot()), clean_(store.open_report().clean_stop), defaults_(defaults) {}
+      : snapshot_(store.snapshot()), defaults_(defaults) {}
 
   Result<LogState> run() {
     MILLRACE_TRY(read_counters());
@@ -42,8 +42,8 @@ class Recovery {
   Status build_partitions();
 
   const std::shared_ptr<const store::Snapshot> snapshot_;
-  const bool clean_;
   const TopicSettings& defaults_;
+  bool open_rows_hold_ = false;
   LogState state_;
   std::map<uint32_t, std::vector<SegmentRange>> ranges_;  ///< by partition id; live partitions only
 };
@@ -64,6 +64,10 @@ Status Recovery::read_counters() {
   auto epoch = counter(kLeaderEpochKey, 0);
   if (!epoch) return tl::unexpected(std::move(epoch.error()));
   state_.leader_epoch = static_cast<int32_t>(*epoch);
+  // Not the store's word: it may have been closed well after the log's last write was refused.
+  auto mark = snapshot_->get(Table::kMeta, kOpenSegmentsKey);
+  if (!mark) return tl::unexpected(std::move(mark.error()));
+  open_rows_hold_ = mark->has_value();
   return {};
 }
 
@@ -108,7 +112,7 @@ Status Recovery::read_segment(ByteView key, ByteView value) {
   }
   OpenSegment& open = state_.open[log_class];
   open = OpenSegment{number, row.created_ms(), 0, std::make_shared<std::vector<uint32_t>>(), 0};
-  if (clean_)
+  if (open_rows_hold_)
     take_ranges(log_class, number, row, &open);
   else
     MILLRACE_TRY(scan_segment(log_class, number, open));
@@ -215,6 +219,15 @@ void write_open_segments(const LogState& state, store::WriteBatch& batch) {
   for (const auto& [log_class, segment] : state.open)
     batch.put(Table::kMeta, segment_row_key(log_class, segment.number),
               segment_row(log_class, segment, true, [&](uint32_t id) { return state.partitions.find(id); }));
+  write_started(state, batch);
+  batch.put(Table::kMeta, kOpenSegmentsKey, "");
+}
+
+void write_started(const LogState& state, store::WriteBatch& batch) {
+  Bytes epoch;
+  append_be(epoch, static_cast<uint32_t>(state.leader_epoch));
+  batch.put(Table::kMeta, kLeaderEpochKey, epoch);
+  batch.erase(Table::kMeta, kOpenSegmentsKey);
 }
 
 }  // namespace millrace::bus

@@ -52,11 +52,16 @@ struct LogState {
   int32_t leader_epoch = 0;
 };
 
-/// Reads the state out of a store that was just opened. After an unclean stop the open segments are read whole, at most
-/// one segment's bytes for each class. Errors: kCorruption LOG_DAMAGED naming the place, kIo.
+/// Reads the state out of a store that was just opened. Unless write_open_segments() was the last write, the open
+/// segments are read whole, at most one segment's bytes for each class. Errors: kCorruption LOG_DAMAGED naming the
+/// place, kIo.
 Result<LogState> recover_log(const store::Store& store, const TopicSettings& defaults);
 
 /// Adds the rows to `batch` that spare the next start from reading the open segments. For a clean stop.
 void write_open_segments(const LogState& state, store::WriteBatch& batch);
+
+/// Adds the rows that the first write after a start must carry: the leader epoch, and that the open segments' rows are
+/// no longer to be believed. Not a write of its own, so that a node whose disk is full starts and can be read.
+void write_started(const LogState& state, store::WriteBatch& batch);
 
 }  // namespace millrace::bus

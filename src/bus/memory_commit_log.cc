@@ -154,6 +154,8 @@ void MemoryCommitLog::submit(Commit commit) {
 
 CommitResult MemoryCommitLog::submit_and_wait(Commit commit) {
   MILLRACE_TRY(check_commit(commit, options_.max_commit_bytes));
+  for (const auto& append : commit.appends)
+    if (auto info = check_batch(append.batch); !info) return tl::unexpected(std::move(info.error()));
   std::vector<Watches::Moved> moved;
   CommitResult result;
   {
@@ -227,11 +229,9 @@ Status MemoryCommitLog::check_topics(const Commit& commit) const {
     return fail(ErrorKind::kExhausted, "TOO_MANY_PARTITIONS",
                 fmt::format("at most {} partitions are kept", options_.max_partitions));
   for (const auto& append : commit.appends) {
-    auto info = check_batch(append.batch);
-    if (!info) return tl::unexpected(info.error());
     auto topic = topics.find(append.to.topic);
     if (topic == topics.end() || append.to.partition >= topic->second.partitions()) return unknown_partition(append.to);
-    MILLRACE_TRY(check_append(topic->second, *info, append.batch));
+    MILLRACE_TRY(check_append(topic->second, *read_batch_info(append.batch), append.batch));
   }
   return {};
 }

@@ -192,6 +192,7 @@ void Sequencer::write(Table table, const Bytes& key, const std::optional<Bytes>&
 store::WriteBatch& Sequencer::finish_group() {
   idempotency_.finish_group(batch_);
   writer_.erase_garbage(batch_);
+  if (!has_written_ && !batch_.empty()) write_started(state_, batch_);
   return batch_;
 }
 
@@ -199,6 +200,7 @@ std::vector<Watches::Moved> Sequencer::accept() {
   for (const auto& [key, row] : overlay_)
     if (key.front() == static_cast<char>(Table::kMeta)) epochs_.erase(key.substr(1));
   overlay_.clear();
+  has_written_ = has_written_ || !batch_.empty();
   idempotency_.accept();
   snapshot_.reset();
   return writer_.accept();

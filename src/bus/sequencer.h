@@ -67,6 +67,7 @@ class Sequencer {
 
   std::shared_ptr<const store::Snapshot> snapshot_;
   store::WriteBatch batch_;
+  bool has_written_ = false;  ///< something since the start
   /// Rows that this group writes, by table and key.
   std::unordered_map<Bytes, Overlaid> overlay_;
   /// Epochs of leases as of the snapshot: a lease's owner commits again and again under it.

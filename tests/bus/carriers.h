@@ -30,7 +30,7 @@ class DurableLog {
   void start() {
     store::Options options;
     options.directory = directory_.path() / "data";
-    options.reserve_bytes = 0;
+    options.reserve_bytes = reserve_bytes;
     options.file_system = file_system;
     options.free_bytes = free_bytes;
     auto store = store::Store::open(std::move(options));
@@ -58,6 +58,7 @@ class DurableLog {
   /// For the next start().
   std::shared_ptr<rocksdb::FileSystem> file_system;
   std::function<uint64_t()> free_bytes;
+  uint64_t reserve_bytes = 0;
 
  private:
   const Clock& clock_;
@@ -68,14 +69,30 @@ class DurableLog {
   std::unique_ptr<CommitPipeline> pipeline_;
 };
 
+/// Its bounds are small, so that tests meet them.
 class CarrierUnderTest {
  public:
+  static constexpr size_t kMaxCommitBytes = 64u << 10;
+  static constexpr size_t kMaxTopics = 4, kMaxPartitions = 12;
+  static constexpr size_t kMaxIdempotencyKeys = 4, kMaxWatches = 8;
+
   CarrierUnderTest(Carrier carrier, const Clock& clock) {
     if (carrier == Carrier::kMemory) {
-      memory_ = std::make_unique<MemoryCommitLog>(clock);
+      MemoryCommitLog::Options options;
+      options.max_commit_bytes = kMaxCommitBytes;
+      options.max_topics = kMaxTopics;
+      options.max_partitions = kMaxPartitions;
+      options.max_idempotency_keys = kMaxIdempotencyKeys;
+      options.max_watches = kMaxWatches;
+      memory_ = std::make_unique<MemoryCommitLog>(clock, options);
       return;
     }
     CommitPipeline::Options options;
+    options.max_commit_bytes = kMaxCommitBytes;
+    options.log.max_topics = kMaxTopics;
+    options.log.max_partitions = kMaxPartitions;
+    options.max_idempotency_keys = kMaxIdempotencyKeys;
+    options.max_watches = kMaxWatches;
     options.lead = carrier == Carrier::kLed;
     durable_ = std::make_unique<DurableLog>(clock, options);
   }

@@ -24,9 +24,17 @@ class CommitContract : public ::testing::TestWithParam<Carrier> {
   }
   std::optional<Row> get(ByteView key) { return *log.view()->get(Table::kGroups, home.key(key)); }
 
-  Uuid create_topic(std::string_view name, uint32_t partitions) {
+  Uuid create_topic(std::string_view name, uint32_t partitions, const proto::TopicConfig& config = {}) {
+    Uuid id;
+    auto created = try_create_topic(name, partitions, config, id);
+    EXPECT_TRUE(created) << to_string(created.error());
+    return id;
+  }
+  CommitResult try_create_topic(std::string_view name, uint32_t partitions, const proto::TopicConfig& config,
+                                Uuid& id) {
     proto::TopicRow row;
-    Uuid id = Uuid::random();
+    *row.mutable_config() = config;
+    id = Uuid::random();
     row.set_id(Bytes(id.view()));
     row.set_name(std::string(name));
     uint32_t first = log.allocate_partition_ids(partitions);
@@ -35,8 +43,16 @@ class CommitContract : public ::testing::TestWithParam<Carrier> {
     Commit commit(topic);
     commit.conditions.push_back({Table::kTopics, Bytes(topic.prefix()), kAbsent});
     commit.state.push_back({Table::kTopics, Bytes(topic.prefix()), row.SerializeAsString()});
-    EXPECT_TRUE(log.submit_and_wait(std::move(commit)));
-    return id;
+    return log.submit_and_wait(std::move(commit));
+  }
+  std::string code_of(Commit commit) {
+    auto result = log.submit_and_wait(std::move(commit));
+    return std::string(result ? "" : result.error().code);
+  }
+  Commit produce(const TopicPartition& to, Bytes record_batch) {
+    Commit commit(home);
+    commit.appends.push_back({to, std::move(record_batch)});
+    return commit;
   }
 
   static Bytes batch(int records) {
@@ -270,6 +286,91 @@ TEST_P(CommitContract, TheOffsetForATimeIsThatOfTheFirstRecordNotBeforeIt) {
   EXPECT_EQ(view->offset_for_time(at, 101), 1u);
   EXPECT_EQ(view->offset_for_time(at, 201), 2u) << "times need not ascend";
   EXPECT_EQ(view->offset_for_time(at, 302), 6u);
+}
+
+TEST_P(CommitContract, ACommitOverTheMaximumSizeIsRefused) {
+  EXPECT_EQ(code_of(put("k", Bytes(CarrierUnderTest::kMaxCommitBytes, 'v'))), "COMMIT_TOO_LARGE");
+  EXPECT_EQ(code_of(put("k", Bytes(CarrierUnderTest::kMaxCommitBytes / 2, 'v'))), "");
+}
+
+TEST_P(CommitContract, ABatchOverTheTopicsMaximumIsRefused) {
+  proto::TopicConfig config;
+  config.set_max_message_bytes(static_cast<int64_t>(batch(2).size()));
+  TopicPartition to{create_topic("t", 1, config), 0};
+  EXPECT_EQ(code_of(produce(to, batch(3))), "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(code_of(produce(to, batch(2))), "");
+  EXPECT_EQ(log.view()->partition(to)->high_watermark, 2u);
+}
+
+TEST_P(CommitContract, ACompactedTopicTakesNoRecordWithoutAKey) {
+  proto::TopicConfig config;
+  config.set_cleanup_policy("compact");
+  TopicPartition to{create_topic("t", 1, config), 0};
+  EXPECT_EQ(code_of(produce(to, batch(1))), "INVALID_RECORD");
+  BatchBuilder builder;
+  RecordView record;
+  record.key = "k";
+  builder.add(record);
+  EXPECT_EQ(code_of(produce(to, builder.finish())), "");
+  EXPECT_EQ(log.view()->fetch(to, 0, 1)->size(), 1u);
+}
+
+TEST_P(CommitContract, LogAppendTimeIsTheNodesTime) {
+  proto::TopicConfig config;
+  config.set_message_timestamp_type("LogAppendTime");
+  TopicPartition to{create_topic("t", 1, config), 0};
+  ASSERT_EQ(code_of(produce(to, batch(2))), "");
+  clock.advance(std::chrono::milliseconds(5));
+  ASSERT_EQ(code_of(produce(to, batch(2))), "");
+  auto view = log.view();
+  auto batches = *view->fetch(to, 0, 1u << 20);
+  ASSERT_EQ(batches.size(), 2u);
+  auto info = check_batch(batches.back());
+  ASSERT_TRUE(info) << to_string(info.error());
+  EXPECT_EQ(info->timestamp_type(), TimestampType::kLogAppendTime);
+  EXPECT_EQ(info->max_timestamp_ms, clock.wall_ms());
+  EXPECT_EQ(view->offset_for_time(to, clock.wall_ms()), 2u);
+  EXPECT_EQ(view->offset_for_time(to, clock.wall_ms() + 1), 4u);
+}
+
+TEST_P(CommitContract, TopicsAreBoundedAndDeletingMakesRoom) {
+  Uuid id;
+  for (size_t i = 0; i < CarrierUnderTest::kMaxTopics; ++i) create_topic("t" + std::to_string(i), 1);
+  EXPECT_EQ(try_create_topic("more", 1, {}, id).error().code, "TOO_MANY_TOPICS");
+  Commit remove(topic_home("t0"));
+  remove.state.push_back({Table::kTopics, Bytes(topic_home("t0").prefix()), std::nullopt});
+  ASSERT_EQ(code_of(std::move(remove)), "");
+  EXPECT_TRUE(try_create_topic("more", 1, {}, id));
+}
+
+TEST_P(CommitContract, PartitionsAreBounded) {
+  Uuid id;
+  create_topic("t", CarrierUnderTest::kMaxPartitions - 1);
+  EXPECT_EQ(try_create_topic("more", 2, {}, id).error().code, "TOO_MANY_PARTITIONS");
+  EXPECT_TRUE(try_create_topic("more", 1, {}, id));
+  EXPECT_EQ(try_create_topic("none", 1, {}, id).error().code, "TOO_MANY_PARTITIONS");
+}
+
+TEST_P(CommitContract, IdempotencyKeysAreBoundedUntilTheyAreOld) {
+  auto use = [&](size_t key) {
+    Commit commit = put("k", "v");
+    commit.idempotency = IdempotencyKey{Bytes(32, static_cast<char>(key)), Bytes(32, 'r'), ""};
+    return code_of(std::move(commit));
+  };
+  for (size_t i = 0; i < CarrierUnderTest::kMaxIdempotencyKeys; ++i) ASSERT_EQ(use(i), "");
+  EXPECT_EQ(use(100), "IDEMPOTENCY_FULL");
+  EXPECT_EQ(use(0), "") << "a known key is answered";
+  clock.advance(std::chrono::hours(48));
+  EXPECT_EQ(use(100), "");
+}
+
+TEST_P(CommitContract, WatchesAreBoundedUntilTheyAreDropped) {
+  TopicPartition at{create_topic("t", 1), 0};
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (size_t i = 0; i < CarrierUnderTest::kMaxWatches; ++i) watches.push_back(*log.watch({{at, 0}}, [] {}));
+  EXPECT_EQ(log.watch({{at, 0}}, [] { FAIL(); }).error().code, "TOO_MANY_WATCHES");
+  watches.pop_back();
+  EXPECT_TRUE(log.watch({{at, 0}}, [] {}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Carriers, CommitContract, ::testing::Values(Carrier::kMemory, Carrier::kLed, Carrier::kThread),
