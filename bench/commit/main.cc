@@ -1,0 +1,226 @@
+// bench_commit [--runs N] [--seconds S] [--only CASE-PREFIX] [--directory DIR]
+//
+// The commit pipeline against what the disk can do, in interleaved windows (disk, ours, disk) in the same directory. The
+// disk's window appends the same number of bytes to a growing file: write and fdatasync, or write alone.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/support/report.h"
+#include "bus/commit_pipeline.h"
+#include "bus/record_batch.h"
+#include "proto/bus.pb.h"
+
+namespace millrace::bench {
+namespace {
+
+struct Settings {
+  int runs = 5;
+  double seconds = 2;
+  std::string only;
+  std::filesystem::path directory = ".";
+  bool wants(const std::string& name) const { return name.rfind(only, 0) == 0; }
+};
+
+/// What the log writes for one commit of one record of 256 bytes: the batch with its key and its frame, about.
+constexpr size_t kRecordBytes = 256, kLogBytes = 400;
+
+/// The disk: appends for a while, and says how often a second.
+struct Disk {
+  double per_second = 0;
+  double cpu_us = 0;
+};
+Disk append_for(const std::filesystem::path& directory, double seconds, size_t bytes, bool sync) {
+  const auto path = directory / "reference";
+  int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  std::string block(bytes, 'x');
+  int64_t appends = 0;
+  Window window = measure([&] {
+    for (double end = steady_seconds() + seconds; steady_seconds() < end; ++appends) {
+      if (::write(fd, block.data(), block.size()) != static_cast<ssize_t>(block.size())) std::abort();
+      if (sync && ::fdatasync(fd) != 0) std::abort();
+    }
+  });
+  ::close(fd);
+  ::unlink(path.c_str());
+  return {static_cast<double>(appends) / window.seconds, window.cpu_seconds * 1e6 / static_cast<double>(appends)};
+}
+
+Bytes batch_of(size_t bytes) {
+  bus::BatchBuilder builder;
+  bus::RecordView record;
+  Bytes value(bytes, 'v');
+  record.value = value;
+  record.timestamp_ms = SystemClock::instance().wall_ms();
+  builder.add(record);
+  return builder.finish();
+}
+
+/// A pipeline on a fresh store, with one topic.
+class Bus {
+ public:
+  Bus(const std::filesystem::path& directory, store::Durability durability) : directory_(directory / "bench-store") {
+    std::filesystem::remove_all(directory_);
+    store::Options options;
+    options.directory = directory_;
+    store_ = std::move(store::Store::open(options).value());
+    bus::CommitPipeline::Options pipeline;
+    pipeline.durability = durability;
+    pipeline.log.topic_defaults.max_message_bytes = 8 << 20;
+    pipeline_ = std::move(bus::CommitPipeline::start(*store_, SystemClock::instance(), health_, pipeline).value());
+    proto::TopicRow row;
+    topic_ = Uuid::random();
+    row.set_id(Bytes(topic_.view()));
+    row.set_name("bench");
+    for (int i = 0; i < kPartitions; ++i) row.add_partitions(pipeline_->allocate_partition_ids(1));
+    bus::Home home = bus::topic_home("bench");
+    bus::Commit commit(home);
+    commit.state.push_back({store::Table::kTopics, Bytes(home.prefix()), row.SerializeAsString()});
+    pipeline_->submit_and_wait(std::move(commit)).value();
+  }
+  ~Bus() {
+    pipeline_.reset();
+    store_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void commit(uint32_t partition, Bytes batch) {
+    bus::Commit commit(home_);
+    commit.appends.push_back({{topic_, partition}, std::move(batch)});
+    if (auto result = pipeline_->submit_and_wait(std::move(commit)); !result) {
+      fmt::print(stderr, "bench: {}\n", to_string(result.error()));
+      std::abort();
+    }
+  }
+  static constexpr int kPartitions = 8;
+
+ private:
+  std::filesystem::path directory_;
+  Health health_{SystemClock::instance()};
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<bus::CommitPipeline> pipeline_;
+  Uuid topic_;
+  const bus::Home home_ = bus::topic_home("bench");
+};
+
+struct Ours {
+  double per_second = 0;
+  double cpu_us = 0;
+  double p99_seconds = 0;
+};
+Ours commit_for(Bus& bus, double seconds, int writers, size_t record_bytes) {
+  std::mutex mutex;
+  std::vector<double> latencies;
+  std::atomic<int64_t> commits{0};
+  const Bytes batch = batch_of(record_bytes);
+  Window window = measure([&] {
+    const double end = steady_seconds() + seconds;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < writers; ++i)
+      threads.emplace_back([&, i] {
+        std::vector<double> mine;
+        for (double began = steady_seconds(); began < end;) {
+          bus.commit(static_cast<uint32_t>(i % Bus::kPartitions), batch);
+          double now = steady_seconds();
+          mine.push_back(now - began);
+          began = now;
+        }
+        commits += static_cast<int64_t>(mine.size());
+        std::lock_guard lock(mutex);
+        latencies.insert(latencies.end(), mine.begin(), mine.end());
+      });
+    for (auto& thread : threads) thread.join();
+  });
+  std::sort(latencies.begin(), latencies.end());
+  const auto count = static_cast<double>(commits.load());
+  return {count / window.seconds, window.cpu_seconds * 1e6 / count, latencies[latencies.size() * 99 / 100]};
+}
+
+/// disk, ours, disk: the disk's figure is the mean of its two windows. `scale` makes commits of appends.
+struct Shape {
+  std::string name, unit, reference;
+  int writers;
+  size_t record_bytes, disk_bytes;
+  store::Durability durability;
+  bool disk_syncs;
+  /// What one commit or append counts for in `unit`.
+  double weight;
+};
+
+void run_shape(const Shape& shape, const Settings& settings, Report& report) {
+  if (!settings.wants(shape.name)) return;
+  const std::string durability = shape.durability == store::Durability::kSync ? "sync" : "async";
+  Case result{.name = shape.name, .unit = shape.unit, .reference_name = shape.reference, .durability = durability};
+  Case latency{.name = shape.name + "-p99", .unit = "s", .better = Better::kLower,
+               .reference_name = "three sync times", .durability = durability};
+  // 64 writers are held against 24 records a sync; their p99 against three sync times.
+  const double goal = shape.writers == 64 ? 24 : 1;
+  Bus bus(settings.directory, shape.durability);
+  commit_for(bus, settings.seconds / 4, shape.writers, shape.record_bytes);
+  for (int run = 0; run < settings.runs; ++run) {
+    Disk before = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
+    Ours ours = commit_for(bus, settings.seconds, shape.writers, shape.record_bytes);
+    Disk after = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
+    const double disk = (before.per_second + after.per_second) / 2;
+    fmt::print("{} {}: ours {:.1f}, disk {:.1f} and {:.1f} a second, p99 {:.2f} ms, {:.0f} us CPU each\n", shape.name,
+               run + 1, ours.per_second, before.per_second, after.per_second, ours.p99_seconds * 1e3, ours.cpu_us);
+    std::fflush(stdout);
+    result.ours.push_back(ours.per_second * shape.weight);
+    result.reference.push_back(disk * shape.weight * goal);
+    result.our_cpu_us.push_back(ours.cpu_us);
+    result.reference_cpu_us.push_back((before.cpu_us + after.cpu_us) / 2);
+    latency.ours.push_back(ours.p99_seconds);
+    latency.reference.push_back(3 / disk);
+  }
+  report.add(result);
+  if (shape.writers == 64) report.add(latency);
+}
+
+int run(const Settings& settings) {
+  std::filesystem::create_directories(settings.directory);
+  Report report("commit", fmt::format("windows of {} s, disk-ours-disk, in {}; RocksDB of Debian 12 (assertions on)",
+                                      settings.seconds, std::filesystem::absolute(settings.directory).string()));
+  constexpr size_t kMiB = 1 << 20;
+  using store::Durability;
+  run_shape({"one-writer-per-fdatasync", "commits/s", "fdatasync/s, same-size appends", 1, kRecordBytes, kLogBytes,
+             Durability::kSync, true, 1},
+            settings, report);
+  run_shape({"sixty-four-writers-per-fdatasync", "records/s", "24 x fdatasync/s", 64, kRecordBytes, kLogBytes,
+             Durability::kSync, true, 1},
+            settings, report);
+  run_shape({"append-async-1MiB", "MB/s", "write", 1, kMiB, kMiB, Durability::kAsync, false, kMiB / 1e6}, settings, report);
+  run_shape({"append-sync-1MiB", "MB/s", "write and fdatasync", 1, kMiB, kMiB, Durability::kSync, true, kMiB / 1e6},
+            settings, report);
+  report.print();
+  return 0;
+}
+
+}  // namespace
+}  // namespace millrace::bench
+
+int main(int argc, char** argv) {
+  millrace::bench::Settings settings;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--runs") == 0) settings.runs = std::max(1, std::atoi(argv[i + 1]));
+    else if (std::strcmp(argv[i], "--seconds") == 0) settings.seconds = std::max(0.1, std::atof(argv[i + 1]));
+    else if (std::strcmp(argv[i], "--only") == 0) settings.only = argv[i + 1];
+    else if (std::strcmp(argv[i], "--directory") == 0) settings.directory = argv[i + 1];
+    else {
+      fmt::print(stderr, "usage: bench_commit [--runs N] [--seconds S] [--only CASE-PREFIX] [--directory DIR]\n");
+      return 2;
+    }
+  }
+  return millrace::bench::run(settings);
+}
