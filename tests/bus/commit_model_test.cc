@@ -314,7 +314,7 @@ class CommitModel : public PipelineFixture {
 TEST_F(CommitModel, TheDurableLogDoesWhatTheModelDoes) {
   options.lead = chance(50);
   open();
-  const int steps = std::getenv("MILLRACE_TEST_LONG") != nullptr ? 20'000 : 600;
+  const int steps = std::getenv("MILLRACE_TEST_LONG") != nullptr ? 4'000 : 600;
   for (int i = 0; i < steps && !HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("step {}", i));
     step();
