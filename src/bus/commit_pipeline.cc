@@ -130,7 +130,8 @@ void CommitPipeline::submit(Commit commit) {
 CommitResult CommitPipeline::submit_and_wait(Commit commit) {
   Answer answer;
   commit.done = [&answer](CommitResult result) { answer.set(std::move(result)); };
-  const bool leads = options_.lead && try_lead();
+  // Only into an idle pipeline: with others on their way, leading a group of one would cost them a sync.
+  const bool leads = options_.lead && stats_.waiting.load(std::memory_order_relaxed) == 0 && try_lead();
   auto position = enqueue(commit);
   if (!position) {
     if (leads) stop_leading();
