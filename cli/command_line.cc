@@ -264,6 +264,9 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   Draft draft;
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("millrace: {}\nRun with --help for more information.\n", error.what());
+  });
   add_globals(app, draft);
   add_topics(app, draft);
   add_produce(app, draft);
