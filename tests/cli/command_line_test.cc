@@ -84,7 +84,7 @@ TEST(CommandLine, TheKeySeparatorMayBeAWordOrAnEscape) {
 
 TEST(CommandLine, WhatIsWrongIsNamed) {
   EXPECT_THAT(complaint({}), HasSubstr("millrace: "));
-  EXPECT_THAT(complaint({"topics", "make"}), HasSubstr("topics"));
+  EXPECT_THAT(complaint({"topics", "make"}), HasSubstr("no command 'make'"));
   EXPECT_THAT(complaint({"topics", "create"}), HasSubstr("TOPIC"));
   EXPECT_THAT(complaint({"topics", "create", "t", "--config", "a"}), HasSubstr("KEY=VALUE"));
   EXPECT_THAT(complaint({"topics", "alter", "t"}), HasSubstr("nothing to change"));
