@@ -264,6 +264,13 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   Draft draft;
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.failure_message([](const CLI::App* parsed, const CLI::Error& error) {
+    // CLI11 asks for a subcommand also where a word is there that names none.
+    auto unknown = parsed->remaining(true);
+    bool word = error.get_name() == "RequiredError" && !unknown.empty() && !unknown[0].starts_with('-');
+    return fmt::format("millrace: {}\nRun with --help for more information.\n",
+                       word ? "there is no command '" + unknown[0] + "'" : error.what());
+  });
   add_globals(app, draft);
   add_topics(app, draft);
   add_produce(app, draft);

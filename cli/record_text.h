@@ -11,7 +11,7 @@ namespace millrace::cli {
 /// How lines of the input become records of a request, and records of an answer become bytes.
 
 struct RecordText {
-  std::optional<std::string> key_separator;
+  std::optional<std::string> key_separator = std::nullopt;
   bool json = false;
   bool repartition = false;
 
