@@ -1,7 +1,7 @@
 // bench_commit [--runs N] [--seconds S] [--only CASE-PREFIX] [--directory DIR]
 //
-// The commit pipeline against what the disk can do, in interleaved windows (disk, ours, disk) in the same directory. The
-// disk's window appends the same number of bytes to a growing file: write and fdatasync, or write alone.
+// The commit pipeline against what the disk can do, in interleaved windows (disk, ours, disk) in the same directory.
+// The disk's window appends the same number of bytes to a growing file: write and fdatasync, or write alone.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -163,8 +163,11 @@ void run_shape(const Shape& shape, const Settings& settings, Report& report) {
   if (!settings.wants(shape.name)) return;
   const std::string durability = shape.durability == store::Durability::kSync ? "sync" : "async";
   Case result{.name = shape.name, .unit = shape.unit, .reference_name = shape.reference, .durability = durability};
-  Case latency{.name = shape.name + "-p99", .unit = "s", .better = Better::kLower,
-               .reference_name = "three sync times", .durability = durability};
+  Case latency{.name = shape.name + "-p99",
+               .unit = "s",
+               .better = Better::kLower,
+               .reference_name = "three sync times",
+               .durability = durability};
   // 64 writers are held against 24 records a sync; their p99 against three sync times.
   const double goal = shape.writers == 64 ? 24 : 1;
   Bus bus(settings.directory, shape.durability);
@@ -200,7 +203,8 @@ int run(const Settings& settings) {
   run_shape({"sixty-four-writers-per-fdatasync", "records/s", "24 x fdatasync/s", 64, kRecordBytes, kLogBytes,
              Durability::kSync, true, 1},
             settings, report);
-  run_shape({"append-async-1MiB", "MB/s", "write", 1, kMiB, kMiB, Durability::kAsync, false, kMiB / 1e6}, settings, report);
+  run_shape({"append-async-1MiB", "MB/s", "write", 1, kMiB, kMiB, Durability::kAsync, false, kMiB / 1e6}, settings,
+            report);
   run_shape({"append-sync-1MiB", "MB/s", "write and fdatasync", 1, kMiB, kMiB, Durability::kSync, true, kMiB / 1e6},
             settings, report);
   report.print();
@@ -213,10 +217,14 @@ int run(const Settings& settings) {
 int main(int argc, char** argv) {
   millrace::bench::Settings settings;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--runs") == 0) settings.runs = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--seconds") == 0) settings.seconds = std::max(0.1, std::atof(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--only") == 0) settings.only = argv[i + 1];
-    else if (std::strcmp(argv[i], "--directory") == 0) settings.directory = argv[i + 1];
+    if (std::strcmp(argv[i], "--runs") == 0)
+      settings.runs = std::max(1, std::atoi(argv[i + 1]));
+    else if (std::strcmp(argv[i], "--seconds") == 0)
+      settings.seconds = std::max(0.1, std::atof(argv[i + 1]));
+    else if (std::strcmp(argv[i], "--only") == 0)
+      settings.only = argv[i + 1];
+    else if (std::strcmp(argv[i], "--directory") == 0)
+      settings.directory = argv[i + 1];
     else {
       fmt::print(stderr, "usage: bench_commit [--runs N] [--seconds S] [--only CASE-PREFIX] [--directory DIR]\n");
       return 2;

@@ -23,8 +23,8 @@ class History {
   /// Something else that must not be.
   void fault(std::string what);
 
-  /// Holds the whole log, read when nothing runs any more, against everything seen. `sent` are all ids whose request was
-  /// repeated until it was answered.
+  /// Holds the whole log, read when nothing runs any more, against everything seen. `sent` are all ids whose request
+  /// was repeated until it was answered.
   void check_final(const std::map<Place, std::string>& log, const std::vector<std::string>& sent);
 
   std::vector<std::string> faults() const;

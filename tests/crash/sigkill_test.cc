@@ -142,8 +142,9 @@ std::map<Place, std::string> whole_log(Whereabouts& where) {
   std::map<Place, std::string> log;
   for (uint32_t partition = 0; partition < kPartitions; ++partition)
     for (uint64_t offset = 0;;) {
-      auto response = connection.request("GET", "/v1/topics/t/partitions/" + std::to_string(partition) +
-                                                    "/records?limit=10000&maxBytes=4MB&offset=" + std::to_string(offset));
+      auto response =
+          connection.request("GET", "/v1/topics/t/partitions/" + std::to_string(partition) +
+                                        "/records?limit=10000&maxBytes=4MB&offset=" + std::to_string(offset));
       if (!response || response->status != 200) {
         ADD_FAILURE() << "the final read failed: " << (response ? response->body : "no answer");
         return log;
@@ -183,8 +184,11 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
   std::vector<std::vector<std::string>> sent(kWriters);
   std::vector<std::thread> writers, readers;
   for (int i = 0; i < kWriters; ++i)
-    writers.emplace_back([&, i] { write(where, history, i, seed + static_cast<uint64_t>(i) + 1, stop_writers, sent[static_cast<size_t>(i)]); });
-  for (uint32_t i = 0; i < kReaders; ++i) readers.emplace_back([&, i] { read(where, history, i % kPartitions, stop_readers); });
+    writers.emplace_back([&, i] {
+      write(where, history, i, seed + static_cast<uint64_t>(i) + 1, stop_writers, sent[static_cast<size_t>(i)]);
+    });
+  for (uint32_t i = 0; i < kReaders; ++i)
+    readers.emplace_back([&, i] { read(where, history, i % kPartitions, stop_readers); });
 
   int killed = 0;
   for (; killed < cycles() && history.faults().empty(); ++killed) {
@@ -209,7 +213,8 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
   where.end();
   daemon->stop();
   std::printf("SIGKILL cycles: %d; records acknowledged: %zu, read by followers: %zu, sent: %zu; seed %llu\n", killed,
-              history.acknowledged_count(), history.read_count(), all_sent.size(), static_cast<unsigned long long>(seed));
+              history.acknowledged_count(), history.read_count(), all_sent.size(),
+              static_cast<unsigned long long>(seed));
   auto faults = history.faults();
   for (size_t i = 0; i < faults.size() && i < 20; ++i) ADD_FAILURE() << faults[i];
   EXPECT_GT(history.acknowledged_count(), 0u);
