@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include "base/utf8.h"
-#include "cli/base64.h"
 #include "cli/json_text.h"
 #include "cli/start_position.h"
+#include "crypto/base64.h"
 
 namespace millrace::cli {
 namespace {
 
 void append_bytes(std::string& out, std::string_view bytes) {
   if (is_utf8(bytes)) return append_json_string(out, bytes);
-  out.append(R"({"type":"BINARY","data":")").append(base64_encode(bytes)).append("\"}");
+  out.append(R"({"type":"BINARY","data":")").append(crypto::to_base64(bytes)).append("\"}");
 }
 
 Result<std::string> plain_record(std::string_view line, const std::optional<std::string>& separator) {
@@ -71,7 +71,7 @@ Result<std::optional<std::string>> bytes_of(std::string_view envelope) {
   std::string_view data = json_member(*members, "data");
   if (type == "JSON") return std::string(data);
   if (type == "STRING") return json_scalar(data);
-  auto bytes = type == "BINARY" ? base64_decode(json_scalar(data)) : std::nullopt;
+  auto bytes = type == "BINARY" ? crypto::from_base64(json_scalar(data)) : std::nullopt;
   if (!bytes)
     return fail(ErrorKind::kInvalidArgument, "INVALID_RECORD", fmt::format("unreadable data of type '{}'", type));
   return bytes;

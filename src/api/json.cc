@@ -160,6 +160,14 @@ Result<int64_t> to_integer(const Json& value, const std::string& pointer, int64_
   return *number;
 }
 
+Result<int64_t> to_timestamp(const Json& value, const std::string& pointer) {
+  if (value.is_string())
+    if (auto time = parse_time(value.get_ref<const std::string&>())) return *time;
+  auto number = to_integer(value, pointer, 0, INT64_MAX);
+  if (!number) return invalid("a time must be milliseconds since 1970 or as RFC 3339 has it", pointer);
+  return number;
+}
+
 void append_string(std::string& out, std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   out += '"';

@@ -50,6 +50,9 @@ class Fields {
 /// A 64-bit integer, as a JSON integer or a string of one, in [low, high]. Errors: kInvalidArgument INVALID_FIELD.
 Result<int64_t> to_integer(const Json& value, const std::string& pointer, int64_t low, int64_t high);
 
+/// A point in time as milliseconds since 1970: a number of them, or RFC 3339. Errors: kInvalidArgument INVALID_FIELD.
+Result<int64_t> to_timestamp(const Json& value, const std::string& pointer);
+
 /// Appends `text`, which is UTF-8, as a JSON string.
 void append_string(std::string& out, std::string_view text);
 /// 64-bit integers are strings in answers: JavaScript would round them.

@@ -49,16 +49,6 @@ Status parse_headers(const Json& json, const std::string& pointer, ParsedRecord&
   return {};
 }
 
-Result<int64_t> parse_timestamp(const Json& json, const std::string& pointer) {
-  if (json.is_string())
-    if (auto time = parse_time(json.get_ref<const std::string&>())) return *time;
-  auto number = to_integer(json, pointer, 0, INT64_MAX);
-  if (!number)
-    return fail(ErrorKind::kInvalidArgument, "INVALID_FIELD",
-                "timestamp must be milliseconds since 1970 or an RFC 3339 time", pointer);
-  return number;
-}
-
 Result<ParsedRecord> parse_record(const Json& json, const std::string& pointer, const bus::Topic& topic,
                                   int64_t now_ms) {
   auto fields = Fields::of(json, pointer, {"key", "value", "headers", "partition", "timestamp"});
@@ -85,7 +75,7 @@ Result<ParsedRecord> parse_record(const Json& json, const std::string& pointer, 
     record.partition = static_cast<uint32_t>(*number);
   }
   if (const Json* timestamp = fields->find("timestamp")) {
-    auto ms = parse_timestamp(*timestamp, fields->pointer("timestamp"));
+    auto ms = to_timestamp(*timestamp, fields->pointer("timestamp"));
     if (!ms) return tl::unexpected(std::move(ms.error()));
     record.timestamp_ms = *ms;
   }

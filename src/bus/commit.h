@@ -65,8 +65,11 @@ struct Append {
   Bytes batch;
 };
 
+/// How long an idempotency key is good for, to the millisecond.
+inline constexpr int64_t kIdempotencyWindowMs = 24ll * 3600 * 1000;
+
 /// Makes a Commit happen at most once: a second one with the same scope and key answers the first one's receipt.
-/// Kept at least 24 h. Digests are 32 bytes, so that keys of any length take the same room.
+/// Digests are 32 bytes, so that keys of any length take the same room.
 struct IdempotencyKey {
   Bytes scope_and_key;  ///< digest of route, caller and key
   Bytes request;        ///< digest of the request: another request under the same key is refused

@@ -50,6 +50,12 @@ class View {
   virtual Result<uint64_t> offset_for_time(const TopicPartition& partition, int64_t timestamp_ms) const = 0;
 };
 
+/// What every carrier answers alike. UNKNOWN_TOPIC_OR_PARTITION, OFFSET_OUT_OF_RANGE.
+std::string describe(const TopicPartition& partition);
+tl::unexpected<Error> unknown_partition(const TopicPartition& partition);
+tl::unexpected<Error> offset_out_of_range(const TopicPartition& partition, uint64_t offset,
+                                          const PartitionState& state);
+
 /// A position that somebody waits to see passed.
 struct WatchedOffset {
   TopicPartition partition;

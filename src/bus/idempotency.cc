@@ -64,7 +64,7 @@ Result<std::optional<CommitReceipt>> IdempotencyKeys::find(const IdempotencyKey&
     if (!*row) continue;
     proto::IdempotencyRow parsed;
     // The newest row of a key comes first; when that is too old, so are the others.
-    if (parsed.ParseFromString(**row) && clock_->wall_ms() - parsed.created_ms() > kWindowMs) break;
+    if (parsed.ParseFromString(**row) && clock_->wall_ms() - parsed.created_ms() > kIdempotencyWindowMs) break;
     return answer(**row);
   }
   if (count() + drafted_.size() >= max_keys_)

@@ -15,7 +15,6 @@ namespace millrace::bus {
 /// additions are a draft, as in LogWriter. By the pipeline's leader only.
 class IdempotencyKeys {
  public:
-  static constexpr int64_t kWindowMs = 24ll * 3600 * 1000;
   static constexpr int64_t kBucketMs = 12ll * 3600 * 1000;
   static constexpr uint32_t kBucketsBefore = 2;
 

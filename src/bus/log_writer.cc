@@ -149,13 +149,12 @@ void LogWriter::roll(LogClass log_class, const OpenSegment& segment, store::Writ
             segment_row(log_class, segment, false, [this](uint32_t id) { return partition(id); }));
 }
 
-bool LogWriter::erase_garbage(store::WriteBatch& batch) {
+void LogWriter::erase_garbage(store::WriteBatch& batch) {
   erased_ = std::min(state_.garbage.size(), kGarbagePerGroup);
   for (size_t i = state_.garbage.size() - erased_; i < state_.garbage.size(); ++i) {
     const Garbage& garbage = state_.garbage[i];
     batch.erase_range(garbage.table, garbage.from, garbage.to);
   }
-  return erased_ > 0;
 }
 
 std::vector<Watches::Moved> LogWriter::accept() {

@@ -41,8 +41,8 @@ class LogWriter {
   /// Gives the batch its offsets and adds it to `batch`. The target has been checked. Answers the base offset.
   uint64_t append(const Topic& topic, uint32_t partition, Bytes record_batch, store::WriteBatch& batch);
 
-  /// Adds erasures of garbage, a bounded number. True when there were some.
-  bool erase_garbage(store::WriteBatch& batch);
+  /// Adds erasures of garbage, a bounded number.
+  void erase_garbage(store::WriteBatch& batch);
 
   /// The draft becomes the state. What moved is for the watches.
   std::vector<Watches::Moved> accept();

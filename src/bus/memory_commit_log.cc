@@ -10,8 +10,6 @@
 namespace millrace::bus {
 namespace {
 
-constexpr int64_t kIdempotencyWindowMs = 24ll * 3600 * 1000;
-
 struct Partition {
   /// By base offset.
   std::map<uint64_t, Bytes> batches;
@@ -23,14 +21,6 @@ struct Answered {
   Bytes request;
   CommitReceipt receipt;
 };
-
-std::string describe(const TopicPartition& partition) {
-  return fmt::format("partition {} of topic {}", partition.partition, partition.topic.to_string());
-}
-
-tl::unexpected<Error> unknown_partition(const TopicPartition& partition) {
-  return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC_OR_PARTITION", fmt::format("there is no {}", describe(partition)));
-}
 
 }  // namespace
 
@@ -110,10 +100,7 @@ class MemoryView final : public View {
     auto found = state_.partitions.find(partition);
     if (found == state_.partitions.end()) return unknown_partition(partition);
     const auto& [batches, state] = found->second;
-    if (offset < state.log_start || offset > state.high_watermark)
-      return fail(ErrorKind::kInvalidArgument, "OFFSET_OUT_OF_RANGE",
-                  fmt::format("offset {} of {} is outside [{}, {}]", offset, describe(partition), state.log_start,
-                              state.high_watermark));
+    if (offset < state.log_start || offset > state.high_watermark) return offset_out_of_range(partition, offset, state);
     std::vector<Bytes> fetched;
     if (offset == state.high_watermark) return fetched;
     size_t bytes = 0;

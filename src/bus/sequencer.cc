@@ -16,11 +16,6 @@ Bytes overlay_key(Table table, ByteView key) {
   return joined;
 }
 
-tl::unexpected<Error> unknown_partition(const TopicPartition& partition) {
-  return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC_OR_PARTITION",
-              fmt::format("there is no partition {} of topic {}", partition.partition, partition.topic.to_string()));
-}
-
 }  // namespace
 
 Sequencer::Sequencer(const store::Store& store, LogState state, IdempotencyKeys idempotency, const Clock& clock,
@@ -55,12 +50,7 @@ Result<std::optional<Row>> Sequencer::read(Table table, const Bytes& key) const 
     if (!overlaid->second.payload) return std::nullopt;
     return std::optional<Row>({*overlaid->second.payload, overlaid->second.version});
   }
-  auto stored = snapshot_->get(table, key);
-  if (!stored) return tl::unexpected(std::move(stored.error()));
-  if (!*stored) return std::nullopt;
-  auto row = parse_row(table, key, **stored);
-  if (!row) return tl::unexpected(std::move(row.error()));
-  return std::optional<Row>(*std::move(row));
+  return read_row(*snapshot_, table, key);
 }
 
 Result<uint64_t> Sequencer::epoch_of(const Bytes& lease) {

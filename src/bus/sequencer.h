@@ -36,10 +36,11 @@ class Sequencer {
   const LogState& log() const { return state_; }
   uint64_t group_bytes() const { return batch_.bytes(); }
   bool has_garbage() const { return !state_.garbage.empty(); }
-  /// Whether the epoch cache holds more rows than this, for tests and bounds.
-  static constexpr size_t kMaxCachedEpochs = 65'536;
 
  private:
+  /// A full cache is emptied: its rows are read again.
+  static constexpr size_t kMaxCachedEpochs = 65'536;
+
   struct Overlaid {
     std::optional<Bytes> payload;  ///< nullopt: deleted
     Version version = kAbsent;

@@ -5,14 +5,6 @@
 namespace millrace::bus {
 namespace {
 
-std::string describe(const TopicPartition& partition) {
-  return fmt::format("partition {} of topic {}", partition.partition, partition.topic.to_string());
-}
-
-tl::unexpected<Error> unknown_partition(const TopicPartition& partition) {
-  return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC_OR_PARTITION", fmt::format("there is no {}", describe(partition)));
-}
-
 tl::unexpected<Error> damaged(const TopicPartition& partition, const SegmentRange& range, uint64_t offset,
                               std::string_view what) {
   return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
@@ -43,7 +35,11 @@ Result<Row> parse_row(store::Table table, ByteView key, ByteView stored) {
 }
 
 Result<std::optional<Row>> StoreView::get(store::Table table, ByteView key) const {
-  auto stored = snapshot_->get(table, key);
+  return read_row(*snapshot_, table, key);
+}
+
+Result<std::optional<Row>> read_row(const store::Snapshot& snapshot, store::Table table, ByteView key) {
+  auto stored = snapshot.get(table, key);
   if (!stored) return tl::unexpected(std::move(stored.error()));
   if (!*stored) return std::nullopt;
   auto row = parse_row(table, key, **stored);
@@ -82,10 +78,7 @@ Result<std::vector<Bytes>> StoreView::fetch(const TopicPartition& partition, uin
   Found found = find(partition);
   if (!found.log) return unknown_partition(partition);
   const PartitionLog& log = *found.log;
-  if (offset < log.log_start || offset > log.high_watermark)
-    return fail(ErrorKind::kInvalidArgument, "OFFSET_OUT_OF_RANGE",
-                fmt::format("offset {} of {} is outside [{}, {}]", offset, describe(partition), log.log_start,
-                            log.high_watermark));
+  if (offset < log.log_start || offset > log.high_watermark) return offset_out_of_range(partition, offset, log.state());
   std::vector<Bytes> fetched;
   if (offset == log.high_watermark) return fetched;
   size_t bytes = 0;

@@ -40,5 +40,7 @@ class StoreView final : public View {
 
 /// Splits a row of state as it lies in the store. Errors: kCorruption ROW_DAMAGED.
 Result<Row> parse_row(store::Table table, ByteView key, ByteView stored);
+/// Reads and splits one; nullopt when it is absent. Errors: as above, of the store.
+Result<std::optional<Row>> read_row(const store::Snapshot& snapshot, store::Table table, ByteView key);
 
 }  // namespace millrace::bus

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "api/record_json.h"
-#include "crypto/base64.h"
-#include "crypto/hash.h"
 
 namespace millrace::api {
 namespace {
@@ -151,12 +149,6 @@ TEST(RecordJson, BytesComeBackAsWhatTheyAre) {
   EXPECT_EQ(text("{no"), R"({"type":"STRING","data":"{no"})");
   EXPECT_EQ(text("a\"\n\x01"), R"({"type":"STRING","data":"a\"\n\u0001"})");
   EXPECT_EQ(text(ByteView("\x00\xff", 2)), R"({"type":"BINARY","data":"AP8="})");
-}
-
-TEST(Hash, PartsDoNotRunTogether) {
-  EXPECT_EQ(crypto::digest_of({"ab", "c"}).size(), crypto::kDigestBytes);
-  EXPECT_NE(crypto::digest_of({"ab", "c"}), crypto::digest_of({"a", "bc"}));
-  EXPECT_EQ(crypto::digest_of({"a"}), crypto::digest_of({"a"}));
 }
 
 }  // namespace

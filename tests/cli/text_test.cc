@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "cli/base64.h"
 #include "cli/batch.h"
 #include "cli/json_text.h"
 #include "cli/line_reader.h"
@@ -18,24 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-TEST(Base64, IsThatOfTheStandard) {
-  // RFC 4648, section 10.
-  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
-                                                          {"f", "Zg=="},
-                                                          {"fo", "Zm8="},
-                                                          {"foo", "Zm9v"},
-                                                          {"foob", "Zm9vYg=="},
-                                                          {"fooba", "Zm9vYmE="},
-                                                          {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : kVectors) {
-    EXPECT_EQ(base64_encode(bytes), text);
-    EXPECT_EQ(base64_decode(text), bytes);
-  }
-  EXPECT_EQ(base64_encode("\xff\xfe\xfd"), "//79");
-  for (const char* wrong : {"Zg", "Zg=", "Z===", "Zm9v!A==", "Zg==Zg=="})
-    EXPECT_EQ(base64_decode(wrong), std::nullopt) << wrong;
-}
 
 TEST(JsonText, CutsWithoutChangingAnything) {
   std::string text = R"( { "a" : 18446744073709551616.10 , "b\u0041" : [1, {"x":"]}\""} , "s"],"c":"}" , "d":{} } )";

@@ -82,16 +82,12 @@ void read(api::RecordsApi& records, bus::CommitLog& log, Request request, Respon
   wanted.partition = static_cast<uint32_t>(request.params.integer("partition"));
   wanted.offset = request.params.find_integer("offset");
   if (auto text = request.params.find_string("timestamp")) {
-    wanted.timestamp_ms = api::parse_time(*text);
-    if (!wanted.timestamp_ms) {
-      auto number = api::to_integer(api::Json(std::string(*text)), "", 0, INT64_MAX);
-      if (!number || wanted.offset)
-        return responder.fail({ErrorKind::kInvalidArgument, "INVALID_PARAMETER",
-                               "timestamp must be an RFC 3339 time or milliseconds since 1970: " + std::string(*text)});
-      wanted.timestamp_ms = *number;
-    }
+    auto time = api::to_timestamp(api::Json(std::string(*text)), "");
+    if (!time)
+      return responder.fail({ErrorKind::kInvalidArgument, "INVALID_PARAMETER", "timestamp: " + time.error().message});
     if (wanted.offset)
       return responder.fail({ErrorKind::kInvalidArgument, "INVALID_PARAMETER", "give offset or timestamp, not both"});
+    wanted.timestamp_ms = *time;
   }
   wanted.limit = static_cast<size_t>(request.params.integer("limit"));
   wanted.max_bytes = static_cast<size_t>(request.params.size("maxBytes"));
