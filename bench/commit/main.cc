@@ -8,12 +8,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +25,7 @@
 #include "bench/support/report.h"
 #include "bus/commit_pipeline.h"
 #include "bus/record_batch.h"
+#include "http/event_loop.h"
 #include "proto/bus.pb.h"
 
 namespace millrace::bench {
@@ -97,16 +102,37 @@ class Bus {
   }
 
   void commit(uint32_t partition, Bytes batch) {
-    bus::Commit commit(home_);
-    commit.appends.push_back({{topic_, partition}, std::move(batch)});
-    if (auto result = pipeline_->submit_and_wait(std::move(commit)); !result) {
-      fmt::print(stderr, "bench: {}\n", to_string(result.error()));
-      std::abort();
-    }
+    check(pipeline_->submit_and_wait(commit_of(partition, std::move(batch))));
+  }
+  /// `done` is called on the pipeline's thread.
+  void commit(uint32_t partition, Bytes batch, std::function<void()> done) {
+    bus::Commit commit = commit_of(partition, std::move(batch));
+    commit.done = [done = std::move(done)](bus::CommitResult result) {
+      check(result);
+      done();
+    };
+    pipeline_->submit(std::move(commit));
+  }
+  /// An I/O thread as the daemon has them.
+  std::shared_ptr<http::EventLoop> start_loop(const std::string& name) {
+    auto loop = std::make_shared<http::EventLoop>(name);
+    loop->start(health_);
+    return loop;
   }
   static constexpr int kPartitions = 8;
 
  private:
+  bus::Commit commit_of(uint32_t partition, Bytes batch) const {
+    bus::Commit commit(home_);
+    commit.appends.push_back({{topic_, partition}, std::move(batch)});
+    return commit;
+  }
+  static void check(const bus::CommitResult& result) {
+    if (result) return;
+    fmt::print(stderr, "bench: {}\n", to_string(result.error()));
+    std::abort();
+  }
+
   std::filesystem::path directory_;
   Health health_{SystemClock::instance()};
   std::unique_ptr<store::Store> store_;
@@ -120,10 +146,16 @@ struct Ours {
   double cpu_us = 0;
   double p99_seconds = 0;
 };
+Ours ours(const Window& window, std::vector<double> latencies) {
+  std::sort(latencies.begin(), latencies.end());
+  const auto count = static_cast<double>(latencies.size());
+  return {count / window.seconds, window.cpu_seconds * 1e6 / count, latencies[latencies.size() * 99 / 100]};
+}
+
+/// `writers` threads that wait for each commit.
 Ours commit_for(Bus& bus, double seconds, int writers, size_t record_bytes) {
   std::mutex mutex;
   std::vector<double> latencies;
-  std::atomic<int64_t> commits{0};
   const Bytes batch = batch_of(record_bytes);
   Window window = measure([&] {
     const double end = steady_seconds() + seconds;
@@ -137,21 +169,77 @@ Ours commit_for(Bus& bus, double seconds, int writers, size_t record_bytes) {
           mine.push_back(now - began);
           began = now;
         }
-        commits += static_cast<int64_t>(mine.size());
         std::lock_guard lock(mutex);
         latencies.insert(latencies.end(), mine.begin(), mine.end());
       });
     for (auto& thread : threads) thread.join();
   });
-  std::sort(latencies.begin(), latencies.end());
-  const auto count = static_cast<double>(commits.load());
-  return {count / window.seconds, window.cpu_seconds * 1e6 / count, latencies[latencies.size() * 99 / 100]};
+  return ours(window, std::move(latencies));
 }
+
+/// As the daemon's connections write: `writers` of them on two I/O threads, each with one commit on its way.
+class Connections {
+ public:
+  Connections(Bus& bus, int writers, size_t record_bytes)
+      : bus_(bus), batch_(batch_of(record_bytes)), loops_{bus.start_loop("io-0"), bus.start_loop("io-1")} {
+    for (int i = 0; i < writers; ++i) writers_.push_back({*loops_[static_cast<size_t>(i) % 2], i});
+  }
+  ~Connections() {
+    for (auto& loop : loops_) loop->join();
+  }
+
+  Ours run(double seconds) {
+    Window window = measure([&] {
+      end_ = steady_seconds() + seconds;
+      running_ = writers_.size();
+      for (Writer& writer : writers_) writer.loop.post([this, &writer] { begin(writer); });
+      std::unique_lock lock(mutex_);
+      finished_.wait(lock, [&] { return running_ == 0; });
+    });
+    std::vector<double> latencies;
+    for (Writer& writer : writers_) {
+      latencies.insert(latencies.end(), writer.latencies.begin(), writer.latencies.end());
+      writer.latencies.clear();
+    }
+    return ours(window, std::move(latencies));
+  }
+
+ private:
+  struct Writer {
+    http::EventLoop& loop;
+    int number;
+    std::vector<double> latencies = {};
+  };
+
+  void begin(Writer& writer) {
+    bus_.commit(static_cast<uint32_t>(writer.number % Bus::kPartitions), batch_,
+                [this, &writer, began = steady_seconds()] {
+                  writer.loop.post([this, &writer, began] { answered(writer, began); });
+                });
+  }
+  void answered(Writer& writer, double began) {
+    double now = steady_seconds();
+    writer.latencies.push_back(now - began);
+    if (now < end_) return begin(writer);
+    std::lock_guard lock(mutex_);
+    if (--running_ == 0) finished_.notify_one();
+  }
+
+  Bus& bus_;
+  const Bytes batch_;
+  std::array<std::shared_ptr<http::EventLoop>, 2> loops_;
+  std::vector<Writer> writers_;
+  double end_ = 0;
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  size_t running_ = 0;
+};
 
 /// disk, ours, disk: the disk's figure is the mean of its two windows. `scale` makes commits of appends.
 struct Shape {
   std::string name, unit, reference;
   int writers;
+  bool threads;  ///< else connections on I/O threads
   size_t record_bytes, disk_bytes;
   store::Durability durability;
   bool disk_syncs;
@@ -171,10 +259,15 @@ void run_shape(const Shape& shape, const Settings& settings, Report& report) {
   // 64 writers are held against 24 records a sync; their p99 against three sync times.
   const double goal = shape.writers == 64 ? 24 : 1;
   Bus bus(settings.directory, shape.durability);
-  commit_for(bus, settings.seconds / 4, shape.writers, shape.record_bytes);
+  std::optional<Connections> connections;
+  if (!shape.threads) connections.emplace(bus, shape.writers, shape.record_bytes);
+  auto run_ours = [&](double seconds) {
+    return connections ? connections->run(seconds) : commit_for(bus, seconds, shape.writers, shape.record_bytes);
+  };
+  run_ours(settings.seconds / 4);
   for (int run = 0; run < settings.runs; ++run) {
     Disk before = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
-    Ours ours = commit_for(bus, settings.seconds, shape.writers, shape.record_bytes);
+    Ours ours = run_ours(settings.seconds);
     Disk after = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
     const double disk = (before.per_second + after.per_second) / 2;
     fmt::print("{} {}: ours {:.1f}, disk {:.1f} and {:.1f} a second, p99 {:.2f} ms, {:.0f} us CPU each\n", shape.name,
@@ -197,16 +290,20 @@ int run(const Settings& settings) {
                                       settings.seconds, std::filesystem::absolute(settings.directory).string()));
   constexpr size_t kMiB = 1 << 20;
   using store::Durability;
-  run_shape({"one-writer-per-fdatasync", "commits/s", "fdatasync/s, same-size appends", 1, kRecordBytes, kLogBytes,
+  run_shape({"one-writer-per-fdatasync", "commits/s", "fdatasync/s, same-size appends", 1, true, kRecordBytes,
+             kLogBytes, Durability::kSync, true, 1},
+            settings, report);
+  run_shape({"sixty-four-writers-per-fdatasync", "records/s", "24 x fdatasync/s", 64, false, kRecordBytes, kLogBytes,
              Durability::kSync, true, 1},
             settings, report);
-  run_shape({"sixty-four-writers-per-fdatasync", "records/s", "24 x fdatasync/s", 64, kRecordBytes, kLogBytes,
+  run_shape({"sixty-four-threads-per-fdatasync", "records/s", "24 x fdatasync/s", 64, true, kRecordBytes, kLogBytes,
              Durability::kSync, true, 1},
             settings, report);
-  run_shape({"append-async-1MiB", "MB/s", "write", 1, kMiB, kMiB, Durability::kAsync, false, kMiB / 1e6}, settings,
-            report);
-  run_shape({"append-sync-1MiB", "MB/s", "write and fdatasync", 1, kMiB, kMiB, Durability::kSync, true, kMiB / 1e6},
+  run_shape({"append-async-1MiB", "MB/s", "write", 1, true, kMiB, kMiB, Durability::kAsync, false, kMiB / 1e6},
             settings, report);
+  run_shape(
+      {"append-sync-1MiB", "MB/s", "write and fdatasync", 1, true, kMiB, kMiB, Durability::kSync, true, kMiB / 1e6},
+      settings, report);
   report.print();
   return 0;
 }

@@ -28,28 +28,30 @@ CommitResult unknown(const Error& cause) {
 
 }  // namespace
 
+/// Where one call of submit_and_wait() waits. A group's waiters wake each other, each two more, so that the leader has
+/// the cost of one wake-up instead of one for each and goes on with the next group.
 class CommitPipeline::Answer {
  public:
-  void set(CommitResult result) EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    result_ = std::move(result);
-    // Under the lock: the waiter's stack, where this lies, is gone soon after.
-    arrived_.notify_one();
+  void set(CommitResult result) { result_ = std::move(result); }
+  /// By the leader, for itself or for the first of the waiters.
+  void hand_over() { answered_.set(); }
+  void wake_first(Answer* left, Answer* right) {
+    left_ = left;
+    right_ = right;
   }
-  bool is_set() EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    return result_.has_value();
-  }
-  CommitResult wait() EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    while (!result_) arrived_.wait(mutex_);
+  bool is_set() const { return answered_.is_set(); }
+  CommitResult wait() {
+    answered_.wait();
+    for (Answer* next : {left_, right_})
+      if (next != nullptr) next->hand_over();
     return *std::move(result_);
   }
 
  private:
-  Mutex mutex_;
-  CondVar arrived_;
-  std::optional<CommitResult> result_ GUARDED_BY(mutex_);
+  std::optional<CommitResult> result_;
+  Answer* left_ = nullptr;
+  Answer* right_ = nullptr;
+  disruptor::OneShot answered_;
 };
 
 Result<std::unique_ptr<CommitPipeline>> CommitPipeline::start(store::Store& store, const Clock& clock, Health& health,
@@ -129,9 +131,16 @@ void CommitPipeline::submit(Commit commit) {
 
 CommitResult CommitPipeline::submit_and_wait(Commit commit) {
   Answer answer;
-  commit.done = [&answer](CommitResult result) { answer.set(std::move(result)); };
   // Only into an idle pipeline: with others on their way, leading a group of one would cost them a sync.
   const bool leads = options_.lead && stats_.waiting.load(std::memory_order_relaxed) == 0 && try_lead();
+  commit.done = [this, &answer, leads](CommitResult result) {
+    answer.set(std::move(result));
+    // Who leads is awake. It may have stopped leading before its commit's turn came, and then waits all the same.
+    if (leads)
+      answer.hand_over();
+    else
+      waiters_.push_back(&answer);
+  };
   auto position = enqueue(commit);
   if (!position) {
     if (leads) stop_leading();
@@ -252,6 +261,14 @@ void CommitPipeline::answer_all(std::vector<CommitResult>& results) {
     call(done, std::move(result));
   }
   done_.advance(position);
+  wake_waiters();
+}
+
+void CommitPipeline::wake_waiters() {
+  auto waiter = [this](size_t i) { return i < waiters_.size() ? waiters_[i] : nullptr; };
+  for (size_t i = 0; i < waiters_.size(); ++i) waiters_[i]->wake_first(waiter(2 * i + 1), waiter(2 * i + 2));
+  if (!waiters_.empty()) waiters_.front()->hand_over();
+  waiters_.clear();
 }
 
 void CommitPipeline::show() {

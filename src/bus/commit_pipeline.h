@@ -106,6 +106,7 @@ class CommitPipeline final : public CommitLog {
   void publish(std::vector<CommitResult>& results, std::vector<Watches::Moved> moved);
   void give_up(const Error& error, std::vector<CommitResult>& results);
   void answer_all(std::vector<CommitResult>& results);
+  void wake_waiters();
   void show();
 
   store::Store& store_;
@@ -122,6 +123,7 @@ class CommitPipeline final : public CommitLog {
   // The leader's.
   std::unique_ptr<Sequencer> sequencer_;
   std::vector<CommitResult> results_;
+  std::vector<Answer*> waiters_;  ///< answered in this group, and not yet woken
 
   mutable Mutex view_mutex_;
   std::shared_ptr<const View> view_ GUARDED_BY(view_mutex_);

@@ -75,4 +75,14 @@ void Eventcount::interrupt() {
   if (state & kSleeping) futex(state_, FUTEX_WAKE, INT_MAX);
 }
 
+void OneShot::wait() {
+  uint32_t state = kUnset;
+  if (!state_.compare_exchange_strong(state, kSleeping, std::memory_order_acq_rel) && state == kSet) return;
+  while (!is_set()) futex(state_, FUTEX_WAIT, kSleeping);
+}
+
+void OneShot::wake() {
+  futex(state_, FUTEX_WAKE, 1);
+}
+
 }  // namespace millrace::disruptor

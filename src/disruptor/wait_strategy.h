@@ -112,4 +112,21 @@ class alignas(kCacheLinePair) Eventcount {
   const bool barrier_by_sleeper_;
 };
 
+/// Set once by one thread, waited for by one other, which sleeps at once: for waits that outlast any spinning. May be
+/// destroyed as soon as wait() has returned, while set() has not: what set() still does then touches the address only.
+class OneShot {
+ public:
+  void set() {
+    if (state_.exchange(kSet, std::memory_order_acq_rel) == kSleeping) wake();
+  }
+  bool is_set() const { return state_.load(std::memory_order_acquire) == kSet; }
+  void wait();
+
+ private:
+  static constexpr uint32_t kUnset = 0, kSleeping = 1, kSet = 2;
+  void wake();
+
+  std::atomic<uint32_t> state_{kUnset};
+};
+
 }  // namespace millrace::disruptor

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -102,6 +103,29 @@ TEST(Eventcount, OneNotifyWakesEverySleeper) {
   go.store(true, std::memory_order_release);
   event.notify();
   for (auto& thread : sleepers) thread.join();
+}
+
+TEST(OneShot, SetBeforeTheWaitIsNotLost) {
+  OneShot shot;
+  EXPECT_FALSE(shot.is_set());
+  shot.set();
+  EXPECT_TRUE(shot.is_set());
+  shot.wait();
+}
+
+TEST(OneShot, MayGoAsSoonAsItWasWaitedFor) {
+  for (int round = 0; round < 2'000; ++round) {
+    auto shot = std::make_unique<OneShot>();
+    int seen = 0, value = 0;
+    std::thread waiter([&] {
+      shot->wait();
+      seen = value;
+    });
+    value = round;
+    shot->set();
+    waiter.join();
+    ASSERT_EQ(seen, round);
+  }
 }
 
 }  // namespace
