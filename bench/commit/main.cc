@@ -3,9 +3,7 @@
 // The commit pipeline against what the disk can do, in interleaved windows (disk, ours, disk) in the same directory.
 // The disk's window appends the same number of bytes to a growing file: write and fdatasync, or write alone.
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/support/disk.h"
 #include "bench/support/report.h"
 #include "bus/commit_pipeline.h"
 #include "bus/record_batch.h"
@@ -41,27 +40,6 @@ struct Settings {
 
 /// What the log writes for one commit of one record of 256 bytes: the batch with its key and its frame, about.
 constexpr size_t kRecordBytes = 256, kLogBytes = 400;
-
-/// The disk: appends for a while, and says how often a second.
-struct Disk {
-  double per_second = 0;
-  double cpu_us = 0;
-};
-Disk append_for(const std::filesystem::path& directory, double seconds, size_t bytes, bool sync) {
-  const auto path = directory / "reference";
-  int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-  std::string block(bytes, 'x');
-  int64_t appends = 0;
-  Window window = measure([&] {
-    for (double end = steady_seconds() + seconds; steady_seconds() < end; ++appends) {
-      if (::write(fd, block.data(), block.size()) != static_cast<ssize_t>(block.size())) std::abort();
-      if (sync && ::fdatasync(fd) != 0) std::abort();
-    }
-  });
-  ::close(fd);
-  ::unlink(path.c_str());
-  return {static_cast<double>(appends) / window.seconds, window.cpu_seconds * 1e6 / static_cast<double>(appends)};
-}
 
 Bytes batch_of(size_t bytes) {
   bus::BatchBuilder builder;
