@@ -29,15 +29,16 @@ Response refusal_of(ConnectionTable::Verdict verdict, Stats& stats, const Option
   if (verdict == ConnectionTable::Verdict::kTooManyFromAddress) {
     stats.reject(Rejected::kTooManyFromAddress);
     return problem(429, "TOO_MANY_CONNECTIONS",
-                   fmt::format("there are {} connections from this address already, which is the most that is allowed",
+                   fmt::format("there are {} connections from this address already, which is the most that "
+                               "http.maxConnectionsPerAddress allows; close some, or use the Unix socket",
                                options.max_connections_per_address),
                    Retry::kSafe);
   }
   stats.reject(Rejected::kTooManyConnections);
-  return problem(
-      503, "TOO_MANY_CONNECTIONS",
-      fmt::format("there are {} connections already, which is the most that is allowed", options.max_connections),
-      Retry::kSafe);
+  return problem(503, "TOO_MANY_CONNECTIONS",
+                 fmt::format("there are {} connections already, which is the most that http.maxConnections allows",
+                             options.max_connections),
+                 Retry::kSafe);
 }
 
 /// The sessions of one loop. The loop's thread, save for the constructor.
