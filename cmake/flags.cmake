@@ -22,6 +22,14 @@ if(MILLRACE_SANITIZE)
     target_compile_definitions(millrace_flags INTERFACE BOOST_ASIO_DISABLE_FENCED_BLOCK)
   endif()
 endif()
+if(MILLRACE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "MILLRACE_FUZZ needs clang, whose libFuzzer it is (preset clang)")
+  endif()
+  # Everything reports its coverage; only the fuzz targets link libFuzzer's main (tests/fuzz).
+  target_compile_options(millrace_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  target_link_options(millrace_flags INTERFACE -fsanitize=address,undefined)
+endif()
 # Boost.Asio and Beast are compiled once (src/http/asio_impl.cc, beast_impl.cc); everywhere else they are declarations.
 target_compile_definitions(millrace_flags INTERFACE
   BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED

@@ -16,8 +16,7 @@ using LogClass = uint32_t;
 /// Own classes are these bits and the topic's first partition id.
 inline constexpr LogClass kOwnClass = 0x4000'0000;
 inline constexpr LogClass kCompactedClass = 0x8000'0000;
-/// Partition ids stay below, so that classes do not meet.
-inline constexpr uint32_t kMaxPartitionId = 0x3FFF'FFFF;
+static_assert(kMaxPartitionId < kOwnClass, "classes do not meet");
 
 /// The class that a topic's new batches go to. A changed configuration takes effect with the next batch; what lies in
 /// another class stays there.

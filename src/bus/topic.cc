@@ -30,9 +30,21 @@ Home topic_home(std::string_view name) {
   return *std::move(home);
 }
 
+namespace {
+
+/// A row that a writer of ours could have made: others would break what is built on it (a topic without partitions).
+bool is_sound(const proto::TopicRow& row) {
+  return row.id().size() == sizeof(Uuid::bytes) && check_topic_name(row.name()) && row.partitions_size() >= 1 &&
+         static_cast<uint32_t>(row.partitions_size()) <= kMaxPartitionsOfTopic &&
+         std::all_of(row.partitions().begin(), row.partitions().end(),
+                     [](uint32_t id) { return id <= kMaxPartitionId; });
+}
+
+}  // namespace
+
 Result<proto::TopicRow> parse_topic_row(ByteView value) {
   proto::TopicRow row;
-  if (!row.ParseFromArray(value.data(), static_cast<int>(value.size())) || row.id().size() != sizeof(Uuid::bytes))
+  if (!row.ParseFromArray(value.data(), static_cast<int>(value.size())) || !is_sound(row))
     return fail(ErrorKind::kCorruption, "INVALID_TOPIC_ROW",
                 fmt::format("{} bytes beginning with {} are no topic row", value.size(), to_hex(value.substr(0, 16))));
   return row;

@@ -21,6 +21,8 @@ namespace millrace::bus {
 inline constexpr size_t kMaxTopicNameBytes = 249;
 /// The most partitions of one topic.
 inline constexpr uint32_t kMaxPartitionsOfTopic = 10'000;
+/// Node-wide partition ids; log_layout.h has other uses for the bits above.
+inline constexpr uint32_t kMaxPartitionId = 0x3FFF'FFFF;
 /// "No bound" in retention settings.
 inline constexpr int64_t kUnlimited = -1;
 
