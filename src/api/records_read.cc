@@ -143,7 +143,9 @@ Result<bool> RecordsApi::stream(const bus::Topic& topic, Positions& positions, s
   auto view = log_.view();
   bool all_read = true;
   std::string json;
-  for (auto& [partition, offset] : positions) {
+  for (auto& position : positions) {
+    const uint32_t partition = position.first;
+    uint64_t& offset = position.second;
     const bus::TopicPartition at{topic.id, partition};
     auto state = view->partition(at);
     if (!state) return fail(ErrorKind::kNotFound, "UNKNOWN_TOPIC", fmt::format("topic '{}' was deleted", topic.name));

@@ -79,7 +79,9 @@ Status apply_word(std::string_view name, const Json& value, const std::string& p
 
 Status apply_configs(const Json& configs, const std::string& pointer, TopicConfig& chosen) {
   if (!configs.is_object()) return invalid("configs must be an object of names and values", pointer);
-  for (const auto& [name, value] : configs.items()) {
+  for (const auto& member : configs.items()) {
+    const std::string& name = member.key();
+    const Json& value = member.value();
     const std::string here = pointer + "/" + name.substr(0, 100);
     auto number = std::find_if(kNumbers.begin(), kNumbers.end(), [&](const auto& known) { return known.name == name; });
     if (number != kNumbers.end()) {

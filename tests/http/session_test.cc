@@ -230,7 +230,7 @@ TEST(Responder, ManyAnswersFromManyThreads) {
   constexpr int kClients = 8, kRequests = 200;
   std::vector<std::thread> clients;
   for (int c = 0; c < kClients; ++c)
-    clients.emplace_back([&, c] {
+    clients.emplace_back([&] {
       Client client = server.client();
       for (int i = 0; i < kRequests; ++i) {
         auto answer = client.get("/v1/wait");
