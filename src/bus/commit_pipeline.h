@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -87,7 +88,7 @@ class CommitPipeline final : public CommitLog {
   /// Where submit_and_wait() waits.
   class Answer;
 
-  CommitPipeline(store::Store& store, const Clock& clock, Options options, std::unique_ptr<Sequencer> sequencer);
+  CommitPipeline(store::Store& store, Options options, std::unique_ptr<Sequencer> sequencer);
 
   /// Claims and fills a slot. On failure the commit is left as it was.
   Result<int64_t> enqueue(Commit& commit);
@@ -102,6 +103,8 @@ class CommitPipeline final : public CommitLog {
   bool has_work() const { return ring_.is_published(done_.get()); }
   /// Carries one group. False when there was nothing to do. By the leader.
   bool carry_group();
+  /// Waits for more commits, at most half as long as the last write took. By the commit thread.
+  void gather();
   Status write_group();
   void publish(std::vector<CommitResult>& results, std::vector<Watches::Moved> moved);
   void give_up(const Error& error, std::vector<CommitResult>& results);
@@ -110,7 +113,6 @@ class CommitPipeline final : public CommitLog {
   void show();
 
   store::Store& store_;
-  const Clock& clock_;
   const Options options_;
   disruptor::Ring<Slot> ring_;
   disruptor::Barrier done_;  ///< everything before it is answered
@@ -123,6 +125,8 @@ class CommitPipeline final : public CommitLog {
   // The leader's.
   std::unique_ptr<Sequencer> sequencer_;
   std::vector<CommitResult> results_;
+  std::chrono::steady_clock::duration last_write_{};
+  int64_t company_ = 0;           ///< commits of the last group and behind it: how many may come again
   std::vector<Answer*> waiters_;  ///< answered in this group, and not yet woken
 
   mutable Mutex view_mutex_;
