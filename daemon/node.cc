@@ -74,6 +74,9 @@ Status WholeNode::open_store() {
   options.reserve_bytes = config_.storage.reserve_bytes;
   options.max_wal_bytes = config_.storage.max_wal_bytes;
   options.max_wal_rows = config_.storage.max_wal_rows;
+  // A log is left for the next one at half of its bound, and the last group of commits may take it beyond.
+  if (config_.storage.prepare_wal && config_.storage.commit_durability == config::CommitDurability::kSync)
+    options.prepared_wal_bytes = options.max_wal_bytes / 2 + (1 << 20);
   options.block_cache_bytes = config_.storage.block_cache_bytes;
   auto store = store::Store::open(std::move(options));
   if (!store) return tl::unexpected(std::move(store.error()));
@@ -84,6 +87,9 @@ Status WholeNode::open_store() {
                : report.clean_stop ? "was stopped cleanly"
                                    : "was not stopped cleanly",
                report.recovered_sequence, report.wal_bytes);
+  if (report.torn_bytes > 0)
+    spdlog::warn("store {}: {} bytes of a write that was not finished were dropped from the log's end",
+                 config_.node.data_directory.string(), report.torn_bytes);
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/support/disk.h"
@@ -58,6 +59,8 @@ class Bus {
     std::filesystem::remove_all(directory_);
     store::Options options;
     options.directory = directory_;
+    // As the daemon has it.
+    if (durability == store::Durability::kSync) options.prepared_wal_bytes = options.max_wal_bytes / 2 + (1 << 20);
     store_ = std::move(store::Store::open(options).value());
     bus::CommitPipeline::Options pipeline;
     pipeline.durability = durability;
@@ -99,7 +102,22 @@ class Bus {
   }
   static constexpr int kPartitions = 8;
 
+  /// What the pipeline did since the last call, in words.
+  std::string groups() {
+    const bus::CommitStats& stats = pipeline_->stats();
+    const Groups now{static_cast<double>(stats.groups.load()), static_cast<double>(stats.accepted.load()),
+                     static_cast<double>(stats.bytes.load()), static_cast<double>(stats.write_ns.sum())};
+    const Groups before = std::exchange(groups_, now);
+    const double count = std::max(1.0, now.count - before.count);
+    return fmt::format("{:.0f} groups of {:.1f} commits and {:.1f} kB, written in {:.0f} us", count,
+                       (now.commits - before.commits) / count, (now.bytes - before.bytes) / count / 1e3,
+                       (now.write_ns - before.write_ns) / count / 1e3);
+  }
+
  private:
+  struct Groups {
+    double count = 0, commits = 0, bytes = 0, write_ns = 0;
+  };
   bus::Commit commit_of(uint32_t partition, Bytes batch) const {
     bus::Commit commit(home_);
     commit.appends.push_back({{topic_, partition}, std::move(batch)});
@@ -117,6 +135,7 @@ class Bus {
   std::unique_ptr<bus::CommitPipeline> pipeline_;
   Uuid topic_;
   const bus::Home home_ = bus::topic_home("bench");
+  Groups groups_;
 };
 
 struct Ours {
@@ -243,13 +262,15 @@ void run_shape(const Shape& shape, const Settings& settings, Report& report) {
     return connections ? connections->run(seconds) : commit_for(bus, seconds, shape.writers, shape.record_bytes);
   };
   run_ours(settings.seconds / 4);
+  bus.groups();
   for (int run = 0; run < settings.runs; ++run) {
     Disk before = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
     Ours ours = run_ours(settings.seconds);
     Disk after = append_for(settings.directory, settings.seconds / 2, shape.disk_bytes, shape.disk_syncs);
     const double disk = (before.per_second + after.per_second) / 2;
-    fmt::print("{} {}: ours {:.1f}, disk {:.1f} and {:.1f} a second, p99 {:.2f} ms, {:.0f} us CPU each\n", shape.name,
-               run + 1, ours.per_second, before.per_second, after.per_second, ours.p99_seconds * 1e3, ours.cpu_us);
+    fmt::print("{} {}: ours {:.1f}, disk {:.1f} and {:.1f} a second, p99 {:.2f} ms, {:.0f} us CPU each; {}\n",
+               shape.name, run + 1, ours.per_second, before.per_second, after.per_second, ours.p99_seconds * 1e3,
+               ours.cpu_us, bus.groups());
     std::fflush(stdout);
     result.ours.push_back(ours.per_second * shape.weight);
     result.reference.push_back(disk * shape.weight * goal);

@@ -22,6 +22,10 @@ Section storage_section() {
          "records.");
   s.integer("maxWalRows", &C::max_wal_rows, 1'000, 100'000'000,
             "The same bound in rows, because many small rows replay far slower than few large ones.");
+  s.boolean(
+      "prepareWal", &C::prepare_wal,
+      "Keeps a file of half of maxWalSize ready to become the next write-ahead log, because a commit to a file that "
+      "need not grow is on disk sooner. Only with commitDurability = sync.");
   s.size("blockCacheSize", &C::block_cache_bytes, 64 * kKB, 256 * kGB, "Memory for blocks read from the database.");
   return std::move(s).build();
 }

@@ -15,6 +15,7 @@ struct StorageConfig {
   uint64_t reserve_bytes = 256ull << 20;
   uint64_t max_wal_bytes = 64ull << 20;
   uint64_t max_wal_rows = 400'000;
+  bool prepare_wal = true;
   uint64_t block_cache_bytes = 32ull << 20;
 };
 

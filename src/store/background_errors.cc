@@ -6,12 +6,17 @@ namespace {
 std::string_view name_of(rocksdb::BackgroundErrorReason reason) {
   switch (reason) {
     case rocksdb::BackgroundErrorReason::kFlush:
-    case rocksdb::BackgroundErrorReason::kFlushNoWAL: return "a flush";
-    case rocksdb::BackgroundErrorReason::kCompaction: return "a compaction";
-    case rocksdb::BackgroundErrorReason::kWriteCallback: return "a write";
-    case rocksdb::BackgroundErrorReason::kMemTable: return "a write to memory";
+    case rocksdb::BackgroundErrorReason::kFlushNoWAL:
+      return "a flush";
+    case rocksdb::BackgroundErrorReason::kCompaction:
+      return "a compaction";
+    case rocksdb::BackgroundErrorReason::kWriteCallback:
+      return "a write";
+    case rocksdb::BackgroundErrorReason::kMemTable:
+      return "a write to memory";
     case rocksdb::BackgroundErrorReason::kManifestWrite:
-    case rocksdb::BackgroundErrorReason::kManifestWriteNoWAL: return "a write of the manifest";
+    case rocksdb::BackgroundErrorReason::kManifestWriteNoWAL:
+      return "a write of the manifest";
   }
   return "background work";
 }

@@ -9,8 +9,8 @@
 
 namespace millrace::store {
 
-/// Latches the first failure of a write, a flush or a compaction, and keeps RocksDB from trying again by itself: after a
-/// failed fsync nobody knows what is on disk, so the only way on is a restart. Any thread.
+/// Latches the first failure of a write, a flush or a compaction, and keeps RocksDB from trying again by itself: after
+/// a failed fsync nobody knows what is on disk, so the only way on is a restart. Any thread.
 class BackgroundErrors final : public rocksdb::EventListener {
  public:
   bool failed() const { return failed_.load(std::memory_order_acquire); }

@@ -35,8 +35,8 @@ Status RocksStore::checkpoint(const std::filesystem::path& to) {
                 fmt::format("{} exists already; name a new directory", to.string()));
   if (errors().failed()) return tl::unexpected<Error>(unknown_error(errors().reason()));
   // What is vouched for now is in the copy; more may be.
-  WitnessRecord record{synced_.load(std::memory_order_acquire), database_.witness->record().epoch, {},
-                       WitnessState::kCheckpoint};
+  WitnessRecord record{
+      synced_.load(std::memory_order_acquire), database_.witness->record().epoch, {}, WitnessState::kCheckpoint};
   DataDirectory partial{to};
   partial.root += ".incomplete";
   std::error_code ignored;  // What an interrupted one left; a failure shows at mkdir.

@@ -36,8 +36,8 @@ Status ensure_directory(const std::filesystem::path& path) {
   std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
   if (::mkdir(path.c_str(), 0700) != 0) {
     if (errno == ENOENT)
-      return directory_error(path, fmt::format("cannot be created: its parent {} does not exist; create that first",
-                                               parent.string()));
+      return directory_error(
+          path, fmt::format("cannot be created: its parent {} does not exist; create that first", parent.string()));
     return directory_error(path, fmt::format("cannot be created in {}: {}", parent.string(), std::strerror(errno)));
   }
   return sync_directory(parent);

@@ -10,6 +10,7 @@
 ///     lock     held (flock) while a store is open; names the process
 ///     format   which on-disk format this is; read before anything else
 ///     witness  how far the database was synced (witness.h)
+///     next-wal a file of zeros that becomes the next write-ahead log (wal_file_system.h)
 ///     db/      RocksDB's own
 namespace millrace::store {
 
@@ -17,6 +18,7 @@ struct DataDirectory {
   std::filesystem::path root;
   std::filesystem::path format() const { return root / "format"; }
   std::filesystem::path witness() const { return root / "witness"; }
+  std::filesystem::path next_wal() const { return root / "next-wal"; }
   std::filesystem::path database() const { return root / "db"; }
   /// RocksDB has been created in it: CURRENT is the last file that creation writes.
   bool has_database() const;

@@ -9,6 +9,8 @@
 #include "store/rocks_store.h"
 #include "store/slice.h"
 #include "store/status.h"
+#include "store/wal_file_system.h"
+#include "store/wal_tail.h"
 
 namespace millrace::store {
 namespace {
@@ -35,20 +37,6 @@ std::function<uint64_t()> machine_free_bytes(const std::filesystem::path& direct
 /// What a recovery writes besides the rows of the log: a manifest, index and filter blocks of a file for each table.
 constexpr uint64_t kRecoveryOverheadBytes = 8 << 20;
 
-/// The write-ahead log's bytes on disk.
-uint64_t wal_bytes(const std::filesystem::path& database) {
-  uint64_t sum = 0;
-  std::error_code ignored;  // A file that goes or cannot be read is for the opening itself to fail on.
-  for (std::filesystem::directory_iterator entry(database, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    if (entry->path().extension() != ".log") continue;
-    std::error_code gone;
-    uint64_t size = entry->file_size(gone);
-    if (!gone) sum += size;
-  }
-  return sum;
-}
-
 /// Opening, step by step. Each step returns the error that stops it.
 class Opening {
  public:
@@ -57,8 +45,10 @@ class Opening {
 
   Status run() {
     MILLRACE_TRY(load_witness());
+    MILLRACE_TRY(read_logs());
     MILLRACE_TRY(check_space());
     MILLRACE_TRY(check_tables());
+    for (const WalTail& log : logs_) MILLRACE_TRY(cut_off(log));
     MILLRACE_TRY(open_rocksdb());
     MILLRACE_TRY(check_table_ids());
     MILLRACE_TRY(check_epoch());
@@ -69,8 +59,10 @@ class Opening {
 
  private:
   Status load_witness();
+  Status read_logs();
   Status check_space();
   Status check_tables();
+  void prepare_logs();
   Status open_rocksdb();
   Status check_table_ids();
   Status check_epoch();
@@ -86,6 +78,7 @@ class Opening {
   const SpaceGuard& space_;
   WitnessRecord witnessed_;
   bool new_epoch_ = false;
+  std::vector<WalTail> logs_;
   std::vector<std::string> present_;  ///< column families on disk
 };
 
@@ -98,8 +91,8 @@ Status Opening::load_witness() {
     witnessed_ = open_.witness->record();
     if (!exists && witnessed_.sequence > 0)
       return tl::unexpected<Error>(damaged(
-          directory_, fmt::format("{} is gone, which held rows up to {}", directory_.database().string(),
-                                  witnessed_.sequence)));
+          directory_,
+          fmt::format("{} is gone, which held rows up to {}", directory_.database().string(), witnessed_.sequence)));
   } else {
     // The witness is written before the database is created, and every copy gets one: it cannot be merely new.
     if (exists && !options_.accept_loss)
@@ -119,10 +112,21 @@ Status Opening::load_witness() {
   return {};
 }
 
-/// Recovery writes the rows of the log to files, and a disk that fills meanwhile may leave a manifest that does not open
-/// again: better not to begin.
+Status Opening::read_logs() {
+  auto logs = read_wal_tails(directory_.database(), witnessed_.sequence);
+  if (!logs) return tl::unexpected<Error>(std::move(logs.error()));
+  logs_ = *std::move(logs);
+  for (const WalTail& log : logs_) {
+    if (!log.damage.empty() && !options_.accept_loss) return tl::unexpected<Error>(damaged(directory_, log.damage));
+    open_.report.wal_bytes += log.end;
+    open_.report.torn_bytes += log.torn_bytes;
+  }
+  return {};
+}
+
+/// Recovery writes the rows of the log to files, and a disk that fills meanwhile may leave a manifest that does not
+/// open again: better not to begin.
 Status Opening::check_space() {
-  open_.report.wal_bytes = wal_bytes(directory_.database());
   uint64_t wanted = open_.report.wal_bytes + kRecoveryOverheadBytes;
   if (space_.free_bytes() >= wanted) return {};
   return fail(ErrorKind::kUnavailable, "DISK_RESERVE",
@@ -152,7 +156,18 @@ Status Opening::check_tables() {
   return {};
 }
 
+/// Beneath what RocksDB writes from now on.
+void Opening::prepare_logs() {
+  if (options_.prepared_wal_bytes == 0) return;
+  const uint64_t room = options_.reserve_bytes + 2 * options_.prepared_wal_bytes;
+  WalFileSystem::Prepared prepared{directory_.next_wal().string(), options_.prepared_wal_bytes,
+                                   [free = options_.free_bytes, room] { return free() >= room; }};
+  options_.file_system = std::make_shared<WalFileSystem>(
+      options_.file_system ? options_.file_system : rocksdb::FileSystem::Default(), std::move(prepared));
+}
+
 Status Opening::open_rocksdb() {
+  prepare_logs();
   // Compactions need space before they free any, and one that fails for lack of it ends the process.
   open_.compacting = space_.free_bytes() >= space_.reserve_bytes();
   RocksParts parts = rocks_parts(options_, open_.compacting);
@@ -193,9 +208,9 @@ Error Opening::refused(const rocksdb::Status& status) const {
 Status Opening::check_table_ids() {
   for (uint32_t id = 0; id < open_.handles.size(); ++id)
     if (open_.handles[id]->GetID() != id)
-      return tl::unexpected<Error>(damaged(directory_, fmt::format("table {} has id {} instead of {}",
-                                                                   open_.handles[id]->GetName(),
-                                                                   open_.handles[id]->GetID(), id)));
+      return tl::unexpected<Error>(
+          damaged(directory_, fmt::format("table {} has id {} instead of {}", open_.handles[id]->GetName(),
+                                          open_.handles[id]->GetID(), id)));
   open_.report.recovered_sequence = open_.db->GetLatestSequenceNumber();
   return {};
 }
@@ -268,8 +283,8 @@ Result<std::unique_ptr<Store>> Store::open(Options options) {
   DataDirectory directory{options.directory};
   auto lock = claim(directory);
   if (!lock) return tl::unexpected<Error>(std::move(lock.error()));
-  auto space = std::make_unique<SpaceGuard>(
-      options.reserve_bytes, options.free_bytes ? options.free_bytes : machine_free_bytes(options.directory));
+  if (!options.free_bytes) options.free_bytes = machine_free_bytes(options.directory);
+  auto space = std::make_unique<SpaceGuard>(options.reserve_bytes, options.free_bytes);
   space->look();
   Opening opening(options, directory, std::move(*lock), *space);
   MILLRACE_TRY(opening.run());

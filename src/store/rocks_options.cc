@@ -16,10 +16,10 @@ constexpr size_t kMiB = 1024 * kKiB;
 
 /// How a table is used decides its settings.
 enum class Shape {
-  kLog,     ///< large values, appended and read in key order
-  kPoint,   ///< small rows, found by exact key, often absent
-  kJournal, ///< many small rows, written once, read by prefix, deleted one by one
-  kQueue    ///< rows are consumed from the front: deletions pile up before the first live row
+  kLog,      ///< large values, appended and read in key order
+  kPoint,    ///< small rows, found by exact key, often absent
+  kJournal,  ///< many small rows, written once, read by prefix, deleted one by one
+  kQueue     ///< rows are consumed from the front: deletions pile up before the first live row
 };
 
 Shape shape_of(Table table) {
@@ -27,11 +27,15 @@ Shape shape_of(Table table) {
     case Table::kLog:
     case Table::kLogCompacted:
     case Table::kLedgerBlocks:
-    case Table::kLedgerUndo: return Shape::kLog;
-    case Table::kCheckpoints: return Shape::kJournal;
+    case Table::kLedgerUndo:
+      return Shape::kLog;
+    case Table::kCheckpoints:
+      return Shape::kJournal;
     case Table::kTimers:
-    case Table::kLifecycles: return Shape::kQueue;
-    default: return Shape::kPoint;
+    case Table::kLifecycles:
+      return Shape::kQueue;
+    default:
+      return Shape::kPoint;
   }
 }
 

@@ -124,8 +124,8 @@ Stats RocksStore::stats() const {
   };
   uint64_t cached = 0;
   db().GetIntProperty(tables_[0], rocksdb::DB::Properties::kBlockCacheUsage, &cached);
-  stats.memory_bytes = sum(rocksdb::DB::Properties::kSizeAllMemTables) +
-                       sum(rocksdb::DB::Properties::kEstimateTableReadersMem) + cached;
+  stats.memory_bytes =
+      sum(rocksdb::DB::Properties::kSizeAllMemTables) + sum(rocksdb::DB::Properties::kEstimateTableReadersMem) + cached;
   stats.disk_bytes = sum(rocksdb::DB::Properties::kTotalSstFilesSize);
   return stats;
 }
@@ -134,8 +134,8 @@ Status RocksStore::verify() const {
   MILLRACE_TRY(database_.witness->verify());
   rocksdb::Status status = db().VerifyChecksum(rocksdb::ReadOptions());
   if (status.ok()) return {};
-  return tl::unexpected<Error>(damage_or_io(status, fmt::format("a file of the store in {} is damaged",
-                                                                directory_.database().string())));
+  return tl::unexpected<Error>(
+      damage_or_io(status, fmt::format("a file of the store in {} is damaged", directory_.database().string())));
 }
 
 }  // namespace millrace::store

@@ -28,10 +28,11 @@ Status SpaceGuard::admit(uint64_t bytes) {
   refusing_.store(!room, std::memory_order_relaxed);
   if (room) return {};
   written_since_ -= bytes;
-  return fail(ErrorKind::kUnavailable, "DISK_RESERVE",
-              fmt::format("the disk has {} MiB free, and {} MiB are kept back (storage.reserveSize): writes are refused "
-                          "until space is freed; reads go on",
-                          free_bytes() >> 20, reserve_ >> 20));
+  return fail(
+      ErrorKind::kUnavailable, "DISK_RESERVE",
+      fmt::format("the disk has {} MiB free, and {} MiB are kept back (storage.reserveSize): writes are refused "
+                  "until space is freed; reads go on",
+                  free_bytes() >> 20, reserve_ >> 20));
 }
 
 }  // namespace millrace::store

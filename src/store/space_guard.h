@@ -10,8 +10,8 @@
 namespace millrace::store {
 
 /// Refuses writes while the disk has less than the reserve left, so that the write-ahead log never meets a full disk:
-/// RocksDB 7.8 does not survive that (docs/storage.md). Looks at the disk every megabyte or ten milliseconds of writing,
-/// and at every write while it refuses.
+/// RocksDB 7.8 does not survive that (docs/storage.md). Looks at the disk every megabyte or ten milliseconds of
+/// writing, and at every write while it refuses.
 ///
 /// Owned by the store; admit() by the writing thread, the rest by any.
 class SpaceGuard {

@@ -24,10 +24,11 @@ Error read_error(const rocksdb::Status& status, Table table, ByteView key) {
 }
 
 Error unknown_error(std::string_view what) {
-  return {ErrorKind::kUnknown, "STORE_UNKNOWN",
-          fmt::format("the store has failed and refuses writes until this process is restarted; what it was writing may "
-                      "or may not be there then: {}",
-                      what)};
+  return {
+      ErrorKind::kUnknown, "STORE_UNKNOWN",
+      fmt::format("the store has failed and refuses writes until this process is restarted; what it was writing may "
+                  "or may not be there then: {}",
+                  what)};
 }
 
 Error damage_or_io(const rocksdb::Status& status, std::string_view what) {

@@ -32,12 +32,15 @@ struct Options {
   uint64_t max_wal_bytes = 64ull << 20;
   /// The same bound in rows, because many small rows replay far slower than few large ones.
   uint64_t max_wal_rows = 400'000;
+  /// Size of the file of zeros that is kept ready to become the next write-ahead log, which makes a sync cheaper; 0
+  /// keeps none. Only where every write is kSync: what of an unsynced write reaches the disk may then have gaps.
+  uint64_t prepared_wal_bytes = 0;
   uint64_t block_cache_bytes = 32ull << 20;
   /// Free bytes of the file system that holds `directory`; empty asks the machine. Tests replace it.
   std::function<uint64_t()> free_bytes;
   /// Opens although less can be recovered than the witness page vouches for, or the page is missing or damaged, and
-  /// begins a new epoch. Of a damaged write-ahead log, what comes before the damage is kept; damaged files of tables are
-  /// refused all the same. Only on an operator's word: what is missing stays missing.
+  /// begins a new epoch. Of a damaged write-ahead log, what comes before the damage is kept; damaged files of tables
+  /// are refused all the same. Only on an operator's word: what is missing stays missing.
   bool accept_loss = false;
 };
 
@@ -85,8 +88,8 @@ class Snapshot {
   virtual std::unique_ptr<class Cursor> scan(Table table, ByteView lower, ByteView upper) const = 0;
 };
 
-/// Positions on keys within the bounds given to scan(). Starts nowhere: call a seek first. The snapshot must outlive it.
-/// Not thread-safe.
+/// Positions on keys within the bounds given to scan(). Starts nowhere: call a seek first. The snapshot must outlive
+/// it. Not thread-safe.
 class Cursor {
  public:
   virtual ~Cursor() = default;
@@ -106,19 +109,20 @@ class Cursor {
 /// What opening found; for the start-up log line, /v1/node and tests.
 struct OpenReport {
   bool created = false;
-  bool clean_stop = false;           ///< the last owner closed the store properly
-  uint64_t recovered_sequence = 0;   ///< last sequence number found
-  uint64_t witnessed_sequence = 0;   ///< last sequence number known to have been synced
-  uint64_t wal_bytes = 0;            ///< size of the write-ahead log that was found, and replayed
+  bool clean_stop = false;          ///< the last owner closed the store properly
+  uint64_t recovered_sequence = 0;  ///< last sequence number found
+  uint64_t witnessed_sequence = 0;  ///< last sequence number known to have been synced
+  uint64_t wal_bytes = 0;           ///< of the write-ahead log that was found, and replayed
+  uint64_t torn_bytes = 0;          ///< behind it, of a write that was not finished; dropped
 };
 
 struct Stats {
-  uint64_t wal_bytes = 0;      ///< since the last flush of everything
+  uint64_t wal_bytes = 0;  ///< since the last flush of everything
   uint64_t wal_rows = 0;
-  uint64_t free_bytes = 0;     ///< as last looked at
+  uint64_t free_bytes = 0;  ///< as last looked at
   uint64_t reserve_bytes = 0;
-  uint64_t memory_bytes = 0;   ///< memtables, table readers and block cache
-  uint64_t disk_bytes = 0;     ///< SST files
+  uint64_t memory_bytes = 0;  ///< memtables, table readers and block cache
+  uint64_t disk_bytes = 0;    ///< SST files
 };
 
 /// One data directory. Owned by the daemon (or a test). Reads from any thread; write() by one thread at a time:
@@ -161,7 +165,8 @@ class Store {
   virtual const OpenReport& open_report() const = 0;
   virtual Stats stats() const = 0;
 
-  /// Checks the key/value checksums of every SST and the witness page. For tools and the background scrub. Errors: kCorruption.
+  /// Checks the key/value checksums of every SST and the witness page. For tools and the background scrub. Errors:
+  /// kCorruption.
   virtual Status verify() const = 0;
 
   /// "7.8.3" of the linked library.

@@ -33,11 +33,12 @@ enum class Table : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(Table::kCount)> kTableNames = {
-    "meta",         "topics",        "log",        "log_compacted", "groups",
-    "producers",    "idempotency",   "timers",     "packages",      "virtual_nodes",
-    "checkpoints",  "flow_status",   "node_state", "catalog",       "lifecycles",
-    "webhooks",     "ledger_blocks", "ledger_transactions", "ledger_state", "ledger_undo"};
+    "meta",       "topics",   "log",           "log_compacted",       "groups",       "producers",  "idempotency",
+    "timers",     "packages", "virtual_nodes", "checkpoints",         "flow_status",  "node_state", "catalog",
+    "lifecycles", "webhooks", "ledger_blocks", "ledger_transactions", "ledger_state", "ledger_undo"};
 
-constexpr std::string_view name_of(Table table) { return kTableNames[static_cast<size_t>(table)]; }
+constexpr std::string_view name_of(Table table) {
+  return kTableNames[static_cast<size_t>(table)];
+}
 
 }  // namespace millrace::store

@@ -49,8 +49,8 @@ Slot read_slot(const void* map, size_t index) {
 }
 
 Slot make_slot(const WitnessRecord& record, uint64_t generation) {
-  Slot slot{kMagic,           generation, record.sequence, record.epoch,
-            record.successor, static_cast<uint32_t>(record.state), 0};
+  Slot slot{kMagic, generation, record.sequence, record.epoch, record.successor, static_cast<uint32_t>(record.state),
+            0};
   slot.crc = crc_of(slot);
   return slot;
 }

@@ -30,9 +30,9 @@ struct WitnessRecord {
 /// damaged end of its log from a torn one, which it may drop; with the witness it can be told apart: recovering less
 /// than what was vouched for is damage.
 ///
-/// Two slots, a page each, are written in turn, so that a kill in the middle of a store leaves the other one valid. Only
-/// record(..., kToDisk) syncs: the kernel keeps the page when the process is killed, and after a loss of power an older
-/// page only vouches for less. Written after the sync returned, never before.
+/// Two slots, a page each, are written in turn, so that a kill in the middle of a store leaves the other one valid.
+/// Only record(..., kToDisk) syncs: the kernel keeps the page when the process is killed, and after a loss of power an
+/// older page only vouches for less. Written after the sync returned, never before.
 ///
 /// Owned by the store; one thread at a time.
 class Witness {

@@ -34,6 +34,7 @@ class Faults : public StoreFixture {
     History history;
     Options small = faulty();
     small.max_wal_rows = 16;
+    small.prepared_wal_bytes = prepared_wal_bytes_;
     auto store = Store::open(small);
     if (!store) return history;
     for (; history.acknowledged < rows; ++history.acknowledged) {
@@ -85,6 +86,7 @@ class Faults : public StoreFixture {
   }
 
   static constexpr int kRows = 40;
+  uint64_t prepared_wal_bytes_ = 0;
   uint64_t operations_ = 0;
   std::shared_ptr<FaultFileSystem> disk_ = std::make_shared<FaultFileSystem>();
 };
@@ -156,21 +158,28 @@ TEST_F(Faults, AFailedFlushIsLatchedAndLosesNothing) {
   }
 }
 
+/// With logs that grow, and with prepared ones: small enough that some outgrow it.
+class FaultsOfLogs : public Faults, public ::testing::WithParamInterface<uint64_t> {
+ protected:
+  FaultsOfLogs() { prepared_wal_bytes_ = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(PreparedBytes, FaultsOfLogs, ::testing::Values(0, 2048));
+
 // From creation to the close. A run takes a sample of the operations, another one each time.
-TEST_F(Faults, WhereverTheDiskBeginsToFailWhatWasAcknowledgedIsThereLater) {
+TEST_P(FaultsOfLogs, WhereverTheDiskBeginsToFailWhatWasAcknowledgedIsThereLater) {
   std::mt19937_64 random(tests::random_seed());
   for (Failure failure : {Failure::kIo, Failure::kNoSpace, Failure::kShortWrite})
     for (uint64_t k : sample(random, 20)) expect_survival({.skip = k, .failure = failure});
 }
 
 // One operation fails and the next one succeeds: nothing may be tried again as if nothing had happened.
-TEST_F(Faults, WhateverSingleOperationFailsWhatWasAcknowledgedIsThereLater) {
+TEST_P(FaultsOfLogs, WhateverSingleOperationFailsWhatWasAcknowledgedIsThereLater) {
   std::mt19937_64 random(tests::random_seed());
   for (Failure failure : {Failure::kIo, Failure::kNoSpace})
     for (uint64_t k : sample(random, 20)) expect_survival({.skip = k, .count = 1, .failure = failure});
 }
 
-TEST_F(Faults, ALossOfPowerTakesOnlyWhatWasNotAcknowledged) {
+TEST_P(FaultsOfLogs, ALossOfPowerTakesOnlyWhatWasNotAcknowledged) {
   std::mt19937_64 random(tests::random_seed());
   for (uint64_t k : sample(random, 40)) {
     double kept = std::array{0.0, 0.5, 1.0}[random() % 3];
@@ -181,6 +190,36 @@ TEST_F(Faults, ALossOfPowerTakesOnlyWhatWasNotAcknowledged) {
     disk_->restore_power(kept);
     expect_kept(history);
     if (HasFailure()) return;
+  }
+}
+
+// The pages of a write that is not synced reach the disk in any order.
+TEST_F(Faults, ALossOfPowerLeavesAWriteToAPreparedLogWholeOrNotAtAll) {
+  for (double kept : {0.0, 0.1, 0.5, 0.9, 1.0}) {
+    SCOPED_TRACE(kept);
+    std::filesystem::remove_all(data());
+    Options prepared = faulty();
+    prepared.prepared_wal_bytes = 1 << 20;
+    {
+      auto store = must_open(prepared);
+      fill(*store, 0, 20);
+      disk_->fail({.file = FileKind::kWal, .operation = Operation::kSync, .count = 1});
+      WriteBatch large;
+      for (int i = 0; i < 10; ++i) large.put(Table::kLog, key_of(i), std::string(20'000, static_cast<char>('a' + i)));
+      EXPECT_EQ(store->write(large, Durability::kSync).error().code, "STORE_UNKNOWN");
+      disk_->cut_power();
+    }
+    disk_->heal();
+    disk_->restore_power(kept);
+    auto store = must_open(prepared);
+    expect_exactly(*store, 20);
+    int there = 0;
+    for (int i = 0; i < 10; ++i) there += store->snapshot()->get(Table::kLog, key_of(i)).value().has_value();
+    EXPECT_EQ(there, kept == 1.0 ? 10 : 0);
+    EXPECT_EQ(store->open_report().torn_bytes > 0, kept > 0.0 && kept < 1.0);
+    fill(*store, 20, 30);
+    store.reset();
+    expect_exactly(*must_open(prepared), 30);
   }
 }
 

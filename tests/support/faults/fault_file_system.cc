@@ -1,6 +1,7 @@
 #include "tests/support/faults/fault_file_system.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -77,6 +78,34 @@ class FaultFileSystem::File final : public rocksdb::FSWritableFileOwnerWrapper {
   const std::string path_;
 };
 
+class FaultFileSystem::OverwrittenFile final : public rocksdb::FSRandomRWFileOwnerWrapper {
+ public:
+  OverwrittenFile(FaultFileSystem& faults, std::string path, std::unique_ptr<rocksdb::FSRandomRWFile>&& target)
+      : FSRandomRWFileOwnerWrapper(std::move(target)), faults_(faults), path_(std::move(path)) {}
+
+  IOStatus Write(uint64_t offset, const rocksdb::Slice& data, const IOOptions& options,
+                 IODebugContext* context) override {
+    auto failure = faults_.failure_of(path_, Operation::kAppend);
+    rocksdb::Slice part(data.data(), failure == Failure::kShortWrite ? data.size() / 2 : failure ? 0 : data.size());
+    faults_.on_overwriting(path_, offset, part.size());
+    IOStatus status = part.empty() ? IOStatus::OK() : FSRandomRWFileOwnerWrapper::Write(offset, part, options, context);
+    return failure ? as_status(*failure) : status;
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    // What is written while the sync runs may not be part of it.
+    const size_t count = faults_.overwritten(path_);
+    IOStatus status = faults_.admit(path_, Operation::kSync);
+    if (status.ok()) status = FSRandomRWFileOwnerWrapper::Sync(options, context);
+    if (status.ok()) faults_.on_overwritten_synced(path_, count);
+    return status;
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override { return Sync(options, context); }
+
+ private:
+  FaultFileSystem& faults_;
+  const std::string path_;
+};
+
 class FaultFileSystem::Directory final : public rocksdb::FSDirectoryWrapper {
  public:
   Directory(FaultFileSystem& faults, std::string path, std::unique_ptr<rocksdb::FSDirectory>&& target)
@@ -132,6 +161,16 @@ void FaultFileSystem::restore_power(double kept) {
     auto reached = static_cast<uint64_t>(static_cast<double>(extent.size - extent.synced) * kept);
     if (extent.size > extent.synced) std::filesystem::resize_file(path, extent.synced + reached, gone);
   }
+  for (const auto& [path, parts] : overwritten_) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    if (!file) continue;  // Deleted.
+    for (size_t i = parts.size(); i-- > 0;) {
+      // Every n-th page had reached the disk, so that what is kept has gaps.
+      if (std::floor(static_cast<double>(i + 1) * kept) > std::floor(static_cast<double>(i) * kept)) continue;
+      file.seekp(static_cast<std::streamoff>(parts[i].offset));
+      file.write(parts[i].before.data(), static_cast<std::streamsize>(parts[i].before.size()));
+    }
+  }
   for (auto name = new_names_.rbegin(); name != new_names_.rend(); ++name) {
     if (name->before)
       std::ofstream(name->path, std::ios::binary | std::ios::trunc) << *name->before;
@@ -139,6 +178,7 @@ void FaultFileSystem::restore_power(double kept) {
       std::filesystem::remove(name->path);
   }
   extents_.clear();
+  overwritten_.clear();
   new_names_.clear();
   power_until_ = UINT64_MAX;
 }
@@ -169,6 +209,33 @@ IOStatus FaultFileSystem::admit(const std::string& path, Operation operation) {
 void FaultFileSystem::on_appended(const std::string& path, uint64_t bytes) {
   MutexLock lock(mutex_);
   extents_[path].size += bytes;
+}
+
+/// What lies beyond the file's end is taken as zeros there.
+void FaultFileSystem::on_overwriting(const std::string& path, uint64_t offset, size_t bytes) {
+  constexpr uint64_t kPageBytes = 4096;
+  std::ifstream file(path, std::ios::binary);
+  MutexLock lock(mutex_);
+  for (uint64_t at = offset; at < offset + bytes;) {
+    const uint64_t end = std::min(offset + bytes, (at / kPageBytes + 1) * kPageBytes);
+    std::string before(end - at, '\0');
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(before.data(), static_cast<std::streamsize>(before.size()));
+    overwritten_[path].push_back({at, std::move(before)});
+    at = end;
+  }
+}
+
+size_t FaultFileSystem::overwritten(const std::string& path) {
+  MutexLock lock(mutex_);
+  return overwritten_[path].size();
+}
+
+void FaultFileSystem::on_overwritten_synced(const std::string& path, size_t count) {
+  MutexLock lock(mutex_);
+  auto& parts = overwritten_[path];
+  parts.erase(parts.begin(), parts.begin() + static_cast<ptrdiff_t>(std::min(count, parts.size())));
 }
 
 void FaultFileSystem::on_truncated(const std::string& path, uint64_t size) {
@@ -211,6 +278,13 @@ IOStatus FaultFileSystem::NewWritableFile(const std::string& given, const rocksd
   return status;
 }
 
+IOStatus FaultFileSystem::NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
+                                          std::unique_ptr<rocksdb::FSRandomRWFile>* file, IODebugContext* context) {
+  IOStatus status = target()->NewRandomRWFile(path, options, file, context);
+  if (status.ok()) *file = std::make_unique<OverwrittenFile>(*this, normal(path), std::move(*file));
+  return status;
+}
+
 IOStatus FaultFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
                                        std::unique_ptr<rocksdb::FSDirectory>* directory, IODebugContext* context) {
   IOStatus status = target()->NewDirectory(path, options, directory, context);
@@ -240,6 +314,7 @@ IOStatus FaultFileSystem::DeleteFile(const std::string& given, const IOOptions& 
   if (!status.ok()) return status;
   MutexLock lock(mutex_);
   extents_.erase(path);
+  overwritten_.erase(path);
   std::erase_if(new_names_, [&](const NewName& made) { return made.path == path; });
   return status;
 }
