@@ -23,6 +23,10 @@ Status check_digest(std::string_view what, ByteView digest) {
 
 }  // namespace
 
+bool writes_rows(const Commit& commit) {
+  return !commit.state.empty() || !commit.timers.empty() || !commit.offsets.empty();
+}
+
 size_t size_of(const Commit& commit) {
   size_t bytes = sizeof(Commit) + commit.home.prefix().size();
   for (const auto& fence : commit.fences) bytes += fence.lease.size() + kRowOverhead;

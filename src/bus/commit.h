@@ -82,7 +82,7 @@ struct CommitReceipt {
     uint64_t base_offset = 0;
     uint32_t records = 0;
   };
-  Version version = 0;
+  Version version = kAbsent;      ///< of the rows it wrote; kAbsent when it has no state, timers or offsets
   std::vector<Appended> appends;  ///< in the order of Commit::appends
   Bytes answer;                   ///< IdempotencyKey::answer of the first commit with the key
   bool replayed = false;          ///< the idempotency key was known: nothing was written now
@@ -120,6 +120,9 @@ struct Commit {
   /// block and must not throw. Caches may change in here, not before.
   std::function<void(CommitResult)> done;
 };
+
+/// Whether it has rows of its own, which get a version; appends and idempotency keys have none.
+bool writes_rows(const Commit& commit);
 
 /// Bytes that a Commit counts for in queues and against the maximum size.
 size_t size_of(const Commit& commit);

@@ -78,23 +78,56 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
   OpenSegment& segment = open_segment(log_class, topic, batch);
   PartitionLog& log = touch(id);
   const uint64_t base_offset = log.high_watermark;
-  if (topic.settings.timestamp_type == TimestampType::kLogAppendTime)
-    assign_append_time(record_batch, clock_.wall_ms());
-  assign_offset(record_batch, static_cast<int64_t>(base_offset), state_.leader_epoch);
   auto info = read_batch_info(record_batch);
   MILLRACE_ASSERT(info, "a record batch that was not checked");
-  batch.put(table_of(log_class), log_key(log_class, segment.number, id, base_offset), record_batch);
+  const bool append_time = topic.settings.timestamp_type == TimestampType::kLogAppendTime;
+
+  auto place = pending_.find(id);
+  uint64_t bytes = record_batch.size();
+  const auto max_bytes = static_cast<size_t>(topic.settings.max_message_bytes);
+  if (place != pending_.end()) {
+    Pending& pending = place->second;
+    const size_t before = pending.batch.bytes();
+    if (pending.log_class == log_class && pending.segment == segment.number && pending.append_time == append_time &&
+        pending.batch.join(*info, record_batch, max_bytes)) {
+      bytes = pending.batch.bytes() - before;
+    } else {
+      write(id, pending, batch);
+      pending_.erase(place);
+      place = pending_.end();
+    }
+  }
+  if (place == pending_.end())
+    pending_.emplace(
+        id, Pending{log_class, segment.number, append_time, GroupBatch(base_offset, *info, std::move(record_batch))});
+  pending_bytes_ += bytes;
 
   if (log.newest.empty() || log.newest.log_class != log_class || log.newest.segment != segment.number) {
     segment.members->resize(segment.member_count);
     segment.members->push_back(id);
     segment.member_count = segment.members->size();
   }
-  segment.bytes += record_batch.size();
-  log.add({log_class, segment.number, base_offset, static_cast<uint64_t>(info->next_offset()), info->max_timestamp_ms,
-           record_batch.size()});
+  segment.bytes += bytes;
+  log.add({log_class, segment.number, base_offset, base_offset + static_cast<uint64_t>(info->last_offset_delta) + 1,
+           append_time ? clock_.wall_ms() : info->max_timestamp_ms, bytes});
   appended_.push_back({topic.id, partition});
   return base_offset;
+}
+
+void LogWriter::write(uint32_t partition_id, Pending& pending, store::WriteBatch& batch) {
+  pending_bytes_ -= pending.batch.bytes();
+  Bytes records = pending.batch.finish();
+  if (pending.append_time) assign_append_time(records, clock_.wall_ms());
+  const uint64_t base_offset = pending.batch.base_offset();
+  assign_offset(records, static_cast<int64_t>(base_offset), state_.leader_epoch);
+  batch.put(table_of(pending.log_class), log_key(pending.log_class, pending.segment, partition_id, base_offset),
+            records);
+}
+
+void LogWriter::finish_group(store::WriteBatch& batch) {
+  for (auto& [id, pending] : pending_) write(id, pending, batch);
+  pending_.clear();
+  erase_garbage(batch);
 }
 
 PartitionLog& LogWriter::touch(uint32_t id) {
@@ -198,6 +231,8 @@ std::vector<Watches::Moved> LogWriter::accept() {
 void LogWriter::drop() {
   topics_.clear();
   partitions_.clear();
+  pending_.clear();
+  pending_bytes_ = 0;
   open_.clear();
   next_segment_.clear();
   garbage_.clear();

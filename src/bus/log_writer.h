@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bus/group_batch.h"
 #include "bus/log_state.h"
 #include "bus/watches.h"
 
@@ -38,11 +39,14 @@ class LogWriter {
   void put_topic(const Topic& topic, store::WriteBatch& batch);
   void remove_topic(const Topic& topic);
 
-  /// Gives the batch its offsets and adds it to `batch`. The target has been checked. Answers the base offset.
+  /// Gives the batch its offsets. It is written with finish_group(), perhaps joined to others. The target has been
+  /// checked. Answers the base offset.
   uint64_t append(const Topic& topic, uint32_t partition, Bytes record_batch, store::WriteBatch& batch);
 
-  /// Adds erasures of garbage, a bounded number.
-  void erase_garbage(store::WriteBatch& batch);
+  /// Bytes that finish_group() will add.
+  uint64_t pending_bytes() const { return pending_bytes_; }
+  /// Adds the batches that wait, and erasures of garbage, a bounded number.
+  void finish_group(store::WriteBatch& batch);
 
   /// The draft becomes the state. What moved is for the watches.
   std::vector<Watches::Moved> accept();
@@ -51,6 +55,15 @@ class LogWriter {
  private:
   static constexpr size_t kGarbagePerGroup = 64;
 
+  /// The batch of a partition that may still grow, and where it will lie.
+  struct Pending {
+    LogClass log_class = 0;
+    uint32_t segment = 0;
+    bool append_time = false;
+    GroupBatch batch;
+  };
+  void write(uint32_t partition_id, Pending& pending, store::WriteBatch& batch);
+  void erase_garbage(store::WriteBatch& batch);
   PartitionLog& touch(uint32_t id);
   OpenSegment& open_segment(LogClass log_class, const Topic& topic, store::WriteBatch& batch);
   bool is_full(LogClass log_class, const OpenSegment& segment, const Topic& topic) const;
@@ -64,6 +77,8 @@ class LogWriter {
   // The draft.
   std::unordered_map<Uuid, std::shared_ptr<const Topic>, UuidHash> topics_;  ///< null: removed
   std::map<uint32_t, std::optional<PartitionLog>> partitions_;               ///< nullopt: removed
+  std::map<uint32_t, Pending> pending_;                                      ///< by partition id
+  uint64_t pending_bytes_ = 0;
   std::unordered_map<LogClass, OpenSegment> open_;
   std::unordered_map<LogClass, uint32_t> next_segment_;
   std::vector<Garbage> garbage_;

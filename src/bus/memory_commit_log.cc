@@ -242,7 +242,7 @@ CommitResult MemoryCommitLog::apply(const Commit& commit, std::vector<Watches::M
 
   view_.reset();
   CommitReceipt receipt;
-  receipt.version = ++state_->last_version;
+  if (writes_rows(commit)) receipt.version = ++state_->last_version;
   for (const auto& change : commit.state) {
     if (change.table == store::Table::kTopics)
       state_->follow_topic(change.key, change.value, options_.topic_defaults, moved);

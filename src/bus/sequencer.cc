@@ -139,8 +139,9 @@ Status Sequencer::check_appends(const Commit& commit, const TopicChanges& change
 
 CommitReceipt Sequencer::apply(Commit& commit, const TopicChanges& changes) {
   CommitReceipt receipt;
-  // The sequence number that the store will give to this commit's first row: it never comes again.
-  receipt.version = store_.last_sequence() + batch_.rows() + 1;
+  // The sequence number that the store will give to this commit's first row: it never comes again. Appends may share
+  // a row with those of other commits, and have none.
+  if (writes_rows(commit)) receipt.version = store_.last_sequence() + batch_.rows() + 1;
   for (const auto& going : changes.going) {
     bool stays = false;
     for (const Topic& coming : changes.coming) stays = stays || coming.id == going->id;
@@ -181,7 +182,7 @@ void Sequencer::write(Table table, const Bytes& key, const std::optional<Bytes>&
 
 store::WriteBatch& Sequencer::finish_group() {
   idempotency_.finish_group(batch_);
-  writer_.erase_garbage(batch_);
+  writer_.finish_group(batch_);
   if (!has_written_ && !batch_.empty()) write_started(state_, batch_);
   return batch_;
 }

@@ -34,7 +34,7 @@ class Sequencer {
   void drop();
 
   const LogState& log() const { return state_; }
-  uint64_t group_bytes() const { return batch_.bytes(); }
+  uint64_t group_bytes() const { return batch_.bytes() + writer_.pending_bytes(); }
   bool has_garbage() const { return !state_.garbage.empty(); }
 
  private:

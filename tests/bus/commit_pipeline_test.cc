@@ -220,6 +220,31 @@ TEST_F(Pipeline, IdempotencyKeysLive24HoursAcrossBucketsAndRestarts) {
   EXPECT_EQ(use('a').error().code, "IDEMPOTENCY_KEY_REUSED");
 }
 
+TEST_F(Pipeline, SmallBatchesOfOneGroupAreJoinedAndAnsweredAsIfTheyWereNot) {
+  open();
+  const TopicPartition to = create_topic("t");
+  Gate gate(log(), home);
+  std::vector<uint64_t> offsets;
+  for (int i = 0; i < 100; ++i) {
+    Commit commit(home);
+    commit.appends.push_back({to, batch(1)});
+    commit.done = [&](CommitResult result) { offsets.push_back(result.value().appends[0].base_offset); };
+    log().submit(std::move(commit));
+  }
+  gate.open();
+  settle();
+  ASSERT_EQ(offsets.size(), 100u);
+  for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(offsets[i], i);
+  const auto before = log().view()->fetch(to, 0, 1u << 20).value();
+  EXPECT_LT(before.size(), 10u);
+  const auto bytes = log().view()->partition(to)->bytes;
+  durable->crash();
+  durable->start();
+  EXPECT_EQ(log().view()->fetch(to, 0, 1u << 20).value(), before);
+  EXPECT_EQ(log().view()->partition(to)->bytes, bytes) << "counted as it was written";
+  EXPECT_EQ(log().view()->partition(to)->high_watermark, 100u);
+}
+
 TEST_F(Pipeline, AKeyUsedTwiceInOneGroupIsWrittenOnce) {
   open();
   TopicPartition to = create_topic("t");
