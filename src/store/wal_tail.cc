@@ -181,7 +181,7 @@ Result<std::optional<uint64_t>> LogFile::find_later_write() {
     if (!bytes) return tl::unexpected(std::move(bytes.error()));
     if (at == first_block) {
       // With a damaged length nobody knows where the next one begins.
-      for (size_t used = stop_ - at + 1; used < bytes->size() && at + used < content_end_; ++used)
+      for (size_t used = stop_ - at; used < bytes->size() && at + used < content_end_; ++used)
         if (auto fragment = read_fragment(bytes->substr(used)); fragment && is_later(*fragment)) return at + used;
       continue;
     }

@@ -285,6 +285,31 @@ TEST_F(PreparedWal, DamageBeforeAWholeWriteIsDamageWhateverTheWitnessKnows) {
   }
 }
 
+// The last fragment of a long write is gone, block and all, and a whole write begins where it should be.
+TEST_F(PreparedWal, AWriteThatIsCutShortByAnotherIsDamage) {
+  std::string witness;
+  {
+    auto store = must_open_prepared();
+    fill(*store, 0, 2);
+    witness = read_file(data() / "witness");
+    WriteBatch batch;
+    batch.put(Table::kLog, "large", std::string(40'000, 'v'));
+    ASSERT_TRUE(store->write(batch, Durability::kSync));
+    fill(*store, 2, 3);
+  }
+  write_file(data() / "witness", witness);
+  std::string bytes = read_file(log());
+  const auto records = wal_records(bytes.substr(0, bytes.find_last_not_of('\0') + 1));
+  const WalRecord last = records.back(), cut = records[records.size() - 2];
+  ASSERT_EQ(cut.at % 32'768, 0u) << "the rest of the long write";
+  bytes.replace(cut.at, kWalHeaderBytes + last.payload, bytes.substr(last.at, kWalHeaderBytes + last.payload));
+  std::fill(bytes.begin() + static_cast<ptrdiff_t>(cut.at + kWalHeaderBytes + last.payload), bytes.end(), '\0');
+  write_file(log(), bytes);
+  Error refused = refusal_of(options());
+  EXPECT_EQ(refused.code, "STORE_DAMAGED");
+  EXPECT_NE(refused.message.find("goes on at byte"), std::string::npos) << refused.message;
+}
+
 TEST_F(PreparedWal, AWitnessThatKnowsTellsDamageFromATornWrite) {
   {
     auto store = must_open_prepared();
