@@ -10,15 +10,21 @@
 namespace millrace::store {
 namespace {
 
-class Flips : public StoreFixture {
+/// The parameter: how large a prepared log is, or 0 for logs that grow.
+class Flips : public StoreFixture, public ::testing::WithParamInterface<uint64_t> {
  protected:
+  Options with_logs() const {
+    Options chosen = options();
+    chosen.prepared_wal_bytes = GetParam();
+    return chosen;
+  }
   using Model = std::map<std::string, std::string>;
   static constexpr std::array kTables = {Table::kTopics, Table::kLog, Table::kTimers, Table::kCheckpoints};
 
   /// Files of several ages, deletions and a log with synced records, in several tables; the process dies.
   void make(std::mt19937_64& random) {
     for (int round = 0; round < 3; ++round) {
-      auto store = must_open();
+      auto store = must_open(with_logs());
       WriteBatch batch;
       for (int i = 0; i < 60; ++i) {
         batch.clear();
@@ -82,7 +88,9 @@ class Flips : public StoreFixture {
   std::map<Table, Model> model_;
 };
 
-TEST_F(Flips, AreRefusedOrHarmless) {
+INSTANTIATE_TEST_SUITE_P(PreparedBytes, Flips, ::testing::Values(0, 64 * 1024));
+
+TEST_P(Flips, AreRefusedOrHarmless) {
   constexpr int kRounds = 300;
   std::mt19937_64 random(tests::random_seed());
   make(random);
@@ -101,7 +109,7 @@ TEST_F(Flips, AreRefusedOrHarmless) {
     std::string flipped = file->second;
     flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
     write_file(data() / file->first, flipped);
-    auto store = Store::open(options());
+    auto store = Store::open(with_logs());
     if (!store) {
       EXPECT_TRUE(refusals.contains(store.error().code)) << to_string(store.error());
       ++refused;
