@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "base/thread.h"
@@ -196,11 +197,16 @@ void CommitPipeline::run() {
 /// each commit takes two writes. Waiting shortly for those just answered to come back puts all of them into one. What
 /// that costs where they do not come back is less than it spares there: fewer, larger groups.
 void CommitPipeline::gather() {
+  // A disk that hung once must not make those wait who come after.
+  constexpr auto kMostPatience = std::chrono::milliseconds(1);
   if (company_ < 2 || options_.durability != store::Durability::kSync) return;
   // The machine's clock, not clock_: a clock that a test has stopped would never let this end.
-  const auto end = std::chrono::steady_clock::now() + last_write_ / 2;
+  const auto patience = std::min<std::chrono::steady_clock::duration>(last_write_ / 2, kMostPatience);
+  const auto end = std::chrono::steady_clock::now() + patience;
   const int64_t everybody = done_.get() + company_;
-  while (ring_.claimed() < everybody && std::chrono::steady_clock::now() < end) disruptor::yield_core();
+  while (ring_.claimed() < everybody && !stopping_.load(std::memory_order_relaxed) &&
+         std::chrono::steady_clock::now() < end)
+    disruptor::yield_core();
 }
 
 bool CommitPipeline::carry_group() {

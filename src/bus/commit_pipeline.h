@@ -103,7 +103,7 @@ class CommitPipeline final : public CommitLog {
   bool has_work() const { return ring_.is_published(done_.get()); }
   /// Carries one group. False when there was nothing to do. By the leader.
   bool carry_group();
-  /// Waits for more commits, at most half as long as the last write took. By the commit thread.
+  /// Waits for more commits, at most half as long as the last write took, and a millisecond. By the commit thread.
   void gather();
   Status write_group();
   void publish(std::vector<CommitResult>& results, std::vector<Watches::Moved> moved);

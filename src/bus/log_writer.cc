@@ -88,8 +88,8 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
   if (place != pending_.end()) {
     Pending& pending = place->second;
     const size_t before = pending.batch.bytes();
-    if (pending.log_class == log_class && pending.segment == segment.number && pending.append_time == append_time &&
-        pending.batch.join(*info, record_batch, max_bytes)) {
+    if (pending.log_class == log_class && pending.segment == segment.number &&
+        pending.append_time_ms.has_value() == append_time && pending.batch.join(*info, record_batch, max_bytes)) {
       bytes = pending.batch.bytes() - before;
     } else {
       write(id, pending, batch);
@@ -97,9 +97,11 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
       place = pending_.end();
     }
   }
-  if (place == pending_.end())
-    pending_.emplace(
-        id, Pending{log_class, segment.number, append_time, GroupBatch(base_offset, *info, std::move(record_batch))});
+  if (place == pending_.end()) {
+    Pending pending{log_class, segment.number, std::nullopt, GroupBatch(base_offset, *info, std::move(record_batch))};
+    if (append_time) pending.append_time_ms = clock_.wall_ms();
+    place = pending_.emplace(id, std::move(pending)).first;
+  }
   pending_bytes_ += bytes;
 
   if (log.newest.empty() || log.newest.log_class != log_class || log.newest.segment != segment.number) {
@@ -109,7 +111,7 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
   }
   segment.bytes += bytes;
   log.add({log_class, segment.number, base_offset, base_offset + static_cast<uint64_t>(info->last_offset_delta) + 1,
-           append_time ? clock_.wall_ms() : info->max_timestamp_ms, bytes});
+           place->second.append_time_ms.value_or(info->max_timestamp_ms), bytes});
   appended_.push_back({topic.id, partition});
   return base_offset;
 }
@@ -117,7 +119,7 @@ uint64_t LogWriter::append(const Topic& topic, uint32_t partition, Bytes record_
 void LogWriter::write(uint32_t partition_id, Pending& pending, store::WriteBatch& batch) {
   pending_bytes_ -= pending.batch.bytes();
   Bytes records = pending.batch.finish();
-  if (pending.append_time) assign_append_time(records, clock_.wall_ms());
+  if (pending.append_time_ms) assign_append_time(records, *pending.append_time_ms);
   const uint64_t base_offset = pending.batch.base_offset();
   assign_offset(records, static_cast<int64_t>(base_offset), state_.leader_epoch);
   batch.put(table_of(pending.log_class), log_key(pending.log_class, pending.segment, partition_id, base_offset),

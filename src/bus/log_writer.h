@@ -59,7 +59,7 @@ class LogWriter {
   struct Pending {
     LogClass log_class = 0;
     uint32_t segment = 0;
-    bool append_time = false;
+    std::optional<int64_t> append_time_ms;
     GroupBatch batch;
   };
   void write(uint32_t partition_id, Pending& pending, store::WriteBatch& batch);

@@ -60,6 +60,7 @@ class Opening {
  private:
   Status load_witness();
   Status read_logs();
+  Result<uint64_t> sequence_of_tables() const;
   Status check_space();
   Status check_tables();
   void prepare_logs();
@@ -116,12 +117,47 @@ Status Opening::read_logs() {
   auto logs = read_wal_tails(directory_.database(), witnessed_.sequence);
   if (!logs) return tl::unexpected<Error>(std::move(logs.error()));
   logs_ = *std::move(logs);
+  uint64_t last_sequence = 0;
+  const WalTail* torn = nullptr;
   for (const WalTail& log : logs_) {
     if (!log.damage.empty() && !options_.accept_loss) return tl::unexpected<Error>(damaged(directory_, log.damage));
     open_.report.wal_bytes += log.end;
     open_.report.torn_bytes += log.torn_bytes;
+    last_sequence = std::max(last_sequence, log.last_sequence);
+    if (log.torn_bytes > 0) torn = &log;
   }
-  return {};
+  if (torn == nullptr || options_.accept_loss || last_sequence >= witnessed_.sequence) return {};
+  // The only write of its log: whether it is torn or damaged is for the tables to say, before anything is cut off.
+  auto in_tables = sequence_of_tables();
+  if (!in_tables) return tl::unexpected<Error>(std::move(in_tables.error()));
+  if (std::max(last_sequence, *in_tables) >= witnessed_.sequence) return {};
+  return tl::unexpected<Error>(
+      damaged(directory_,
+              fmt::format("its write-ahead log {} cannot be read at byte {}, after row {}, and rows up to {} were on "
+                          "disk",
+                          torn->file.string(), torn->end, std::max(last_sequence, *in_tables), witnessed_.sequence)));
+}
+
+/// The last sequence number that is in files of tables. Opens the database for reading, with its logs out of sight, and
+/// leaves no trace.
+Result<uint64_t> Opening::sequence_of_tables() const {
+  rocksdb::DBOptions db_options;
+  db_options.wal_dir = directory_.root.string();  // Where there are none.
+  std::unique_ptr<rocksdb::Env> env;
+  if (options_.file_system) {
+    env = rocksdb::NewCompositeEnv(options_.file_system);
+    db_options.env = env.get();
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> only_default = {
+      {rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions()}};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  rocksdb::Status status =
+      rocksdb::DB::OpenForReadOnly(db_options, directory_.database().string(), only_default, &handles, &opened);
+  if (!status.ok()) return tl::unexpected<Error>(refused(status));
+  std::unique_ptr<rocksdb::DB> db(opened);
+  for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  return db->GetLatestSequenceNumber();
 }
 
 /// Recovery writes the rows of the log to files, and a disk that fills meanwhile may leave a manifest that does not
@@ -158,9 +194,9 @@ Status Opening::check_tables() {
 
 /// Beneath what RocksDB writes from now on.
 void Opening::prepare_logs() {
-  if (options_.prepared_wal_bytes == 0) return;
+  if (options_.prepared_wal_bytes == 0) return remove_prepared_wal(directory_.next_wal());
   const uint64_t room = options_.reserve_bytes + 2 * options_.prepared_wal_bytes;
-  WalFileSystem::Prepared prepared{directory_.next_wal().string(), options_.prepared_wal_bytes,
+  WalFileSystem::Prepared prepared{directory_.next_wal().string(), open_.report.clean_stop, options_.prepared_wal_bytes,
                                    [free = options_.free_bytes, room] { return free() >= room; }};
   options_.file_system = std::make_shared<WalFileSystem>(
       options_.file_system ? options_.file_system : rocksdb::FileSystem::Default(), std::move(prepared));

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/thread.h"
 
@@ -17,6 +18,10 @@ using rocksdb::IOStatus;
 constexpr uint64_t kChunkBytes = 256 * 1024;
 /// What an opening waits for when no file is ready: some ten milliseconds.
 constexpr uint64_t kFirstBytes = 4 << 20;
+
+std::string making_of(const std::string& path) {
+  return path + ".new";
+}
 
 }  // namespace
 
@@ -46,10 +51,19 @@ class WalFileSystem::Log final : public rocksdb::FSWritableFile {
   Size size_;
 };
 
+void remove_prepared_wal(const std::string& path) {
+  std::error_code ignored;  // What cannot be removed shows when it is to be replaced.
+  for (const std::string& file : {path, making_of(path)}) std::filesystem::remove_all(file, ignored);
+}
+
 WalFileSystem::WalFileSystem(std::shared_ptr<rocksdb::FileSystem> base, Prepared prepared)
     : FileSystemWrapper(std::move(base)), prepared_(std::move(prepared)) {
-  ready_ = target()->FileExists(prepared_.path, IOOptions(), nullptr).ok() ||
-           prepare(std::min(kFirstBytes, prepared_.bytes)).ok();
+  std::error_code ignored;
+  ready_ = prepared_.reuse && std::filesystem::is_regular_file(prepared_.path, ignored);
+  if (!ready_) {
+    remove_prepared_wal(prepared_.path);
+    ready_ = prepare(std::min(kFirstBytes, prepared_.bytes)).ok();
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -85,19 +99,25 @@ void WalFileSystem::run() {
 
 /// Under another name until it is whole and on disk, so that what has the name can be used as it is.
 IOStatus WalFileSystem::prepare(uint64_t bytes) {
-  if (!prepared_.has_room()) return IOStatus::NoSpace("the disk is nearly full");
-  const std::string making = prepared_.path + ".new";
+  const std::string making = making_of(prepared_.path);
+  IOStatus status = fill(making, bytes);
+  if (status.ok()) status = target()->RenameFile(making, prepared_.path, IOOptions(), nullptr);
+  // Where the disk is full its space is wanted.
+  if (!status.ok()) target()->DeleteFile(making, IOOptions(), nullptr).PermitUncheckedError();
+  return status;
+}
+
+IOStatus WalFileSystem::fill(const std::string& path, uint64_t bytes) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  IOStatus status = target()->NewWritableFile(making, rocksdb::FileOptions(), &file, nullptr);
+  IOStatus status = target()->NewWritableFile(path, rocksdb::FileOptions(), &file, nullptr);
   const std::string zeros(std::min(kChunkBytes, bytes), '\0');
   for (uint64_t written = 0; status.ok() && written < bytes; written += zeros.size()) {
     if (stopping()) return IOStatus::Aborted("stopping");
+    if (!prepared_.has_room()) return IOStatus::NoSpace("the disk is nearly full");
     status = file->Append(zeros, IOOptions(), nullptr);
     if (status.ok()) status = file->Sync(IOOptions(), nullptr);
   }
-  if (status.ok()) status = file->Close(IOOptions(), nullptr);
-  if (status.ok()) status = target()->RenameFile(making, prepared_.path, IOOptions(), nullptr);
-  return status;
+  return status.ok() ? file->Close(IOOptions(), nullptr) : status;
 }
 
 bool WalFileSystem::take(const std::string& path, IODebugContext* context) {
@@ -106,7 +126,12 @@ bool WalFileSystem::take(const std::string& path, IODebugContext* context) {
     if (!std::exchange(ready_, false)) return false;
   }
   // Somebody may have removed it; then the log is a growing file.
-  return target()->RenameFile(prepared_.path, path, IOOptions(), context).ok();
+  if (!target()->RenameFile(prepared_.path, path, IOOptions(), context).ok()) return false;
+  // Before anything is written: a crash must not find the first commits under the old name.
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  const std::string parent = std::filesystem::path(path).parent_path();
+  return target()->NewDirectory(parent, IOOptions(), &directory, context).ok() &&
+         directory->Fsync(IOOptions(), context).ok();
 }
 
 void WalFileSystem::order_next() {

@@ -14,6 +14,9 @@
 
 namespace millrace::store {
 
+/// Removes what is kept ready, and what was being made. `path` is Prepared::path.
+void remove_prepared_wal(const std::string& path);
+
 /// Gives the write-ahead log files whose blocks are on disk already, filled with zeros, so that a sync of a commit has
 /// only the commit's own bytes to write: for a file that grows the file system writes its journal as well, which takes
 /// about as long again (docs/storage.md has figures). One such file is kept ready, and made anew in the background.
@@ -27,6 +30,9 @@ class WalFileSystem final : public rocksdb::FileSystemWrapper {
   struct Prepared {
     /// Of the file that is kept ready; on the same file system as the logs, and whole when it has this name.
     std::string path;
+    /// The file that is there may be used: whoever made it came to an orderly end. After a loss of power it might have
+    /// been in use already.
+    bool reuse = false;
     /// How large. A log that outgrows it goes on as a growing file.
     uint64_t bytes = 0;
     /// Asked before each; while it says no, logs are growing files.
@@ -52,6 +58,7 @@ class WalFileSystem final : public rocksdb::FileSystemWrapper {
 
   void run();
   rocksdb::IOStatus prepare(uint64_t bytes);
+  rocksdb::IOStatus fill(const std::string& path, uint64_t bytes);
   bool stopping();
   /// Whether the file that was ready has the name `path` now.
   bool take(const std::string& path, rocksdb::IODebugContext* context);

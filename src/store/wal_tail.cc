@@ -23,6 +23,9 @@ constexpr size_t kHeaderBytes = 7;  // masked CRC-32C u32, length u16, type u8; 
 constexpr uint8_t kFull = 1, kFirst = 2, kLast = 4;
 // A write begins with its first sequence number, u64, and its number of rows, u32.
 constexpr size_t kWriteHeaderBytes = 12;
+/// More rows than one write can have: sequence numbers do not go further ahead from one write to the next but one. What
+/// looks like a write and is not, such as a log file within somebody's record, hardly ever has one so near.
+constexpr uint64_t kMaxRowsOfWrite = 4'000'000;
 
 template <typename T>
 T load_le(const char* data) {
@@ -171,7 +174,7 @@ Status LogFile::find_content_end() {
 
 bool LogFile::is_later(const Fragment& fragment) const {
   const auto sequences = fragment.begins() ? read_sequences(fragment.payload) : std::nullopt;
-  return sequences && sequences->first > last_sequence_;
+  return sequences && sequences->first > last_sequence_ && sequences->first - last_sequence_ <= kMaxRowsOfWrite;
 }
 
 Result<std::optional<uint64_t>> LogFile::find_later_write() {
@@ -235,7 +238,7 @@ Result<std::vector<WalTail>> read_wal_tails(const std::filesystem::path& databas
   for (auto path = files->rbegin(); path != files->rend(); ++path) {
     LogFile log(*path);
     MILLRACE_TRY(log.read());
-    WalTail tail{*path, log.size(), log.end(), log.content_end() - log.end(), {}};
+    WalTail tail{*path, log.size(), log.end(), log.last_sequence(), log.content_end() - log.end(), {}};
     if (is_last) {
       auto damage = damage_of(log, *path, witnessed);
       if (!damage) return tl::unexpected(std::move(damage.error()));

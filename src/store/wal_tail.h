@@ -15,8 +15,9 @@ namespace millrace::store {
 
 struct WalTail {
   std::filesystem::path file;
-  uint64_t size = 0;  ///< of the file
-  uint64_t end = 0;   ///< one past the last whole write
+  uint64_t size = 0;           ///< of the file
+  uint64_t end = 0;            ///< one past the last whole write
+  uint64_t last_sequence = 0;  ///< of the last whole write; 0 without one
   /// Bytes behind `end` up to the zeros: of a write that nobody was told of.
   uint64_t torn_bytes = 0;
   /// Why this cannot be a torn write: what is behind `end` is not the last write, or fewer than `witnessed` are before

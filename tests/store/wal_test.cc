@@ -326,6 +326,89 @@ TEST_F(PreparedWal, AWitnessThatKnowsTellsDamageFromATornWrite) {
   expect_exactly(*must_open(accepting), 19);
 }
 
+TEST_F(PreparedWal, TheOnlyWriteOfALogIsNotCutOffWhenItWasSynced) {
+  {
+    auto store = must_open_prepared();
+    fill(*store, 0, 20);
+    ASSERT_TRUE(store->close());
+  }
+  {
+    auto store = must_open_prepared();
+    put(*store, 20);
+  }
+  std::string bytes = read_file(log());
+  std::string damaged = bytes;
+  damaged[bytes.find_last_not_of('\0')] ^= 0x10;
+  write_file(log(), damaged);
+  for (int i = 0; i < 2; ++i) {
+    Error refused = refusal_of(options());
+    EXPECT_EQ(refused.code, "STORE_DAMAGED");
+    EXPECT_NE(refused.message.find("cannot be read at byte 0"), std::string::npos) << refused.message;
+    EXPECT_EQ(read_file(log()), damaged);
+  }
+  write_file(log(), bytes);
+  expect_exactly(*must_open_prepared(), 21);
+}
+
+TEST_F(PreparedWal, TheOnlyWriteOfALogIsDroppedWhenNobodyWasToldOfIt) {
+  {
+    auto store = must_open_prepared();
+    fill(*store, 0, 20);
+    ASSERT_TRUE(store->close());
+  }
+  {
+    auto store = must_open_prepared();
+    put(*store, 20, Durability::kAsync);
+  }
+  std::string bytes = read_file(log());
+  bytes[bytes.find_last_not_of('\0')] ^= 0x10;
+  write_file(log(), bytes);
+  auto store = must_open_prepared();
+  EXPECT_GT(store->open_report().torn_bytes, 0u);
+  expect_exactly(*store, 20);
+}
+
+TEST_F(PreparedWal, WhatLooksLikeAWriteWithinATornOneIsNone) {
+  std::string witness;
+  std::string first_log;
+  {
+    auto store = must_open_prepared();
+    fill(*store, 0, 3);
+    witness = read_file(data() / "witness");
+    first_log = read_file(log());
+    first_log.resize(first_log.find_last_not_of('\0') + 1);
+    // A log file within a record.
+    WriteBatch batch;
+    batch.put(Table::kLog, "a", std::string(5'000, 'v') + first_log);
+    ASSERT_TRUE(store->write(batch, Durability::kAsync));
+  }
+  std::string bytes = read_file(log());
+  std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(first_log.size()), 100, '\0');  // Its header has not arrived.
+  write_file(log(), bytes);
+  auto store = must_open_prepared();
+  EXPECT_GT(store->open_report().torn_bytes, 4'000u);
+  expect_exactly(*store, 3);
+}
+
+TEST_F(PreparedWal, WhatIsReadyIsUsedAgainOnlyAfterAnOrderlyStop) {
+  {
+    auto store = must_open_prepared();
+    fill(*store, 0, 3);
+  }
+  write_file(data() / "next-wal", std::string(kPreparedBytes, 'x'));
+  {
+    auto store = must_open_prepared();
+    fill(*store, 3, 6);
+    EXPECT_EQ(read_file(log()).find('x'), std::string::npos);
+  }
+  std::filesystem::remove(data() / "next-wal");
+  std::filesystem::create_directory(data() / "next-wal");
+  expect_exactly(*must_open_prepared(), 6);
+  expect_exactly(*must_open(), 6);
+  EXPECT_FALSE(std::filesystem::exists(data() / "next-wal")) << "nobody keeps one ready any more";
+  EXPECT_FALSE(std::filesystem::exists(data() / "next-wal.new"));
+}
+
 TEST_F(PreparedWal, ACheckpointCopiesNoZeros) {
   auto store = must_open_prepared();
   fill(*store, 0, 20);
