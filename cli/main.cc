@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/standard_files.h"
 #include "cli/command_line.h"
 #include "cli/run.h"
 
@@ -21,6 +22,7 @@ int run(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  millrace::fill_standard_files();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "cli/json_text.h"
 #include "cli/start_position.h"
@@ -34,13 +36,18 @@ Result<std::string> plain_record(std::string_view line, const std::optional<std:
 Result<std::string> json_record(std::string_view line, bool repartition) {
   auto members = is_json(line) ? json_members(line) : std::nullopt;
   if (!members) return fail(ErrorKind::kInvalidArgument, "NOT_JSON", "it is no JSON object");
+  const bool has_ms =
+      std::any_of(members->begin(), members->end(), [](const auto& m) { return m.first == "timestampMs"; });
   std::string out = "{";
   for (const auto& [name, value] : *members) {
-    if (name == "offset" || (repartition && name == "partition")) continue;
+    // Of what a consumer prints: the offset is another one here, and the time is there twice (once for any reader, once
+    // for those times that have no date).
+    if (name == "offset" || (repartition && name == "partition") || (name == "timestamp" && has_ms)) continue;
     if (out.size() > 1) out += ',';
-    append_json_string(out, name);
+    const bool is_time = name == "timestamp" || name == "timestampMs";
+    append_json_string(out, is_time ? "timestamp" : name);
     out += ':';
-    if (name != "timestamp" || !value.starts_with('"')) {
+    if (!is_time || !value.starts_with('"')) {
       out += value;
       continue;
     }

@@ -28,7 +28,7 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   CLI::App app{"The Millrace node: a durable partitioned event log behind an HTTP API.", "millraced"};
   std::string file, data;
   std::vector<std::string> assignments;
-  bool check = false, print = false;
+  bool check = false, print = false, accept_loss = false;
   auto* config_option =
       app.add_option("--config", file, "Read this properties file")->type_name("FILE")->check(not_empty, "");
   auto* data_option =
@@ -41,6 +41,8 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   auto* check_flag = app.add_flag("--check-config", check, "Check file and options, report every fault, and end");
   app.add_flag("--print-config", print, "Print every key with its value and the value's origin, and end")
       ->excludes(check_flag);
+  app.add_flag("--accept-loss", accept_loss,
+               "Start once with a damaged store although acknowledged data is missing from it; what is left is kept");
   app.set_version_flag("--version", version_text, "Print version, revision, build type and RocksDB's version, and end");
   app.footer(kFooter);
   try {
@@ -52,6 +54,7 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   CommandLine command;
   if (check) command.task = CommandLine::Task::kCheckConfig;
   if (print) command.task = CommandLine::Task::kPrintConfig;
+  command.accept_loss = accept_loss;
   if (*config_option) command.sources.file = file;
   for (std::string& assignment : assignments) command.sources.overrides.push_back({"--set", std::move(assignment)});
   if (*data_option) command.sources.overrides.push_back({"--data", "node.dataDirectory=" + data});

@@ -11,6 +11,8 @@ struct CommandLine {
   enum class Task { kRun, kCheckConfig, kPrintConfig };
   Task task = Task::kRun;
   config::Sources sources;
+  /// What is missing from a damaged store may stay missing. Never a key: left in a file it would be the rule.
+  bool accept_loss = false;
 };
 
 /// What is to be done; or the exit code when nothing is left to do, after printing: --help and --version to standard

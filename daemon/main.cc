@@ -2,6 +2,7 @@
 #include <exception>
 #include <string>
 
+#include "base/standard_files.h"
 #include "config/load.h"
 #include "daemon/command_line.h"
 #include "daemon/exit_code.h"
@@ -33,13 +34,18 @@ int run(int argc, const char* const* argv) {
       break;
   }
   set_up_logging(loaded->config.node.log_format, loaded->config.node.log_level);
-  return Service(std::move(*loaded), std::move(command->sources)).run();
+  auto start = [accept_loss = command->accept_loss](const config::Config& config, Health& health,
+                                                    Node::OnFatal on_fatal) {
+    return Node::start(config, health, std::move(on_fatal), accept_loss);
+  };
+  return Service(std::move(*loaded), std::move(command->sources), start).run();
 }
 
 }  // namespace
 }  // namespace millrace::daemon
 
 int main(int argc, char** argv) {
+  millrace::fill_standard_files();
   try {
     return millrace::daemon::run(argc, argv);
   } catch (const std::exception& error) {

@@ -21,8 +21,8 @@ namespace {
 /// The parts in the order in which they depend on each other; destruction runs backwards.
 class WholeNode final : public Node {
  public:
-  WholeNode(const config::Config& config, Health& health, OnFatal on_fatal)
-      : config_(config), health_(health), on_fatal_(std::move(on_fatal)) {}
+  WholeNode(const config::Config& config, Health& health, OnFatal on_fatal, bool accept_loss)
+      : config_(config), health_(health), on_fatal_(std::move(on_fatal)), accept_loss_(accept_loss) {}
   Status start();
   void stop() override;
   void reload(const config::Config&) override {}
@@ -39,6 +39,7 @@ class WholeNode final : public Node {
   const config::Config config_;
   Health& health_;
   const OnFatal on_fatal_;
+  const bool accept_loss_;
   const Clock& clock_ = SystemClock::instance();
   const int64_t started_ms_ = clock_.wall_ms();
   std::atomic<bool> stopping_{false};
@@ -78,6 +79,7 @@ Status WholeNode::open_store() {
   if (config_.storage.prepare_wal && config_.storage.commit_durability == config::CommitDurability::kSync)
     options.prepared_wal_bytes = options.max_wal_bytes / 2 + (1 << 20);
   options.block_cache_bytes = config_.storage.block_cache_bytes;
+  options.accept_loss = accept_loss_;
   auto store = store::Store::open(std::move(options));
   if (!store) return tl::unexpected(std::move(store.error()));
   store_ = *std::move(store);
@@ -207,8 +209,9 @@ void WholeNode::stop() {
 
 }  // namespace
 
-Result<std::unique_ptr<Node>> Node::start(const config::Config& config, Health& health, OnFatal on_fatal) {
-  auto node = std::make_unique<WholeNode>(config, health, std::move(on_fatal));
+Result<std::unique_ptr<Node>> Node::start(const config::Config& config, Health& health, OnFatal on_fatal,
+                                          bool accept_loss) {
+  auto node = std::make_unique<WholeNode>(config, health, std::move(on_fatal), accept_loss);
   MILLRACE_TRY(node->start());
   return node;
 }

@@ -20,7 +20,9 @@ class Node {
   /// Opens, recovers and begins to serve; when it returns, the node is ready. Every loop registers with `health`, which
   /// outlives the node. On failure nothing is left running. The error's kind decides the exit code (exit_code.h).
   /// Runs on a thread of its own, as stop() does.
-  static Result<std::unique_ptr<Node>> start(const config::Config& config, Health& health, OnFatal on_fatal);
+  /// `accept_loss`: with a damaged store as well, store::Options says with what.
+  static Result<std::unique_ptr<Node>> start(const config::Config& config, Health& health, OnFatal on_fatal,
+                                             bool accept_loss = false);
   /// After stop().
   virtual ~Node() = default;
 

@@ -29,7 +29,7 @@ class Service {
   using StartNode = std::function<Result<std::unique_ptr<Node>>(const config::Config&, Health&, Node::OnFatal)>;
 
   /// `sources` are where `loaded` came from; a reload reads them again. Tests start another node.
-  Service(config::Loaded loaded, config::Sources sources, StartNode start_node = Node::start);
+  Service(config::Loaded loaded, config::Sources sources, StartNode start_node);
 
   /// Returns the process's exit code; or does not return, as said above.
   int run();

@@ -22,7 +22,7 @@ namespace {
 tl::unexpected<Error> invalid_url(std::string_view url, std::string_view why) {
   return fail(
       ErrorKind::kInvalidArgument, "INVALID_URL",
-      fmt::format("'{}' is no server address: {}; write http://127.0.0.1:8480 or unix:/path/to/socket", url, why));
+      fmt::format("'{}' is no server address: {}; write http://127.0.0.1:8080 or unix:/path/to/socket", url, why));
 }
 
 int poll_one(int fd, short events, std::chrono::milliseconds timeout, short& seen) {

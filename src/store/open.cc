@@ -20,8 +20,8 @@ constexpr ByteView kEpochKey = "store/epoch";
 
 Error damaged(const DataDirectory& directory, std::string_view what) {
   return {ErrorKind::kCorruption, "STORE_DAMAGED",
-          fmt::format("the store in {} is damaged: {}. Restore a checkpoint, or, to go on without what is lost, start "
-                      "once with accept-loss",
+          fmt::format("the store in {} is damaged: {}. Keep a copy of it and restore a backup, or, to go on without what is "
+                      "lost, start once with --accept-loss",
                       directory.root.string(), what)};
 }
 

@@ -29,6 +29,7 @@ class DurableLog {
 
   void start() {
     store::Options options;
+    options.prepared_wal_bytes = 64 << 10;  // As the daemon has it, but small.
     options.directory = directory_.path() / "data";
     options.reserve_bytes = reserve_bytes;
     options.file_system = file_system;

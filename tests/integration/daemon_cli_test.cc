@@ -142,6 +142,25 @@ TEST_F(DaemonCli, AKilledDaemonLeavesNoLockBehind) {
   EXPECT_EQ(second.stop(), exited(0));
 }
 
+TEST_F(DaemonCli, ADamagedStoreIsStartedOnlyOnTheOperatorsWord) {
+  {
+    Process first(kMillraced, daemon_on(data()));
+    ASSERT_TRUE(first.wait_for_err("ready"));
+    first.kill();
+  }
+  const auto witness = std::filesystem::path(data()) / "witness";
+  ASSERT_TRUE(std::filesystem::remove(witness));
+  Process refused(kMillraced, daemon_on(data()));
+  EXPECT_NE(refused.wait(), exited(0));
+  EXPECT_THAT(refused.err(), HasSubstr("STORE_DAMAGED"));
+  EXPECT_THAT(refused.err(), HasSubstr("start once with --accept-loss"));
+  Process accepting(kMillraced, daemon_on(data(), {"--accept-loss"}));
+  EXPECT_TRUE(accepting.wait_for_err("ready")) << accepting.err();
+  EXPECT_EQ(accepting.stop(), exited(0));
+  Process again(kMillraced, daemon_on(data()));
+  EXPECT_TRUE(again.wait_for_err("ready")) << again.err();
+}
+
 TEST_F(DaemonCli, ADataDirectoryThatCannotBeMadeIsExitCode74) {
   std::string blocker = file("");
   Process process(kMillraced, daemon_on(blocker + "/data"));

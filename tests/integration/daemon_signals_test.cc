@@ -129,9 +129,9 @@ TEST_F(DaemonSignals, ReloadAppliesTheLogLevelAndNamesWhatNeedsARestart) {
   EXPECT_THAT(notify.next_with("RELOADING=1"), HasSubstr("MONOTONIC_USEC="));
   EXPECT_THAT(notify.next_with("READY=1"), HasSubstr("STATUS=ready"));
   EXPECT_TRUE(process.wait_for_err("reload: applied 1, to be applied by a restart 1"));
-  EXPECT_THAT(process.err(),
-              AllOf(HasSubstr("reload: node.logLevel is now 'debug' (was 'info')"),
-                    HasSubstr("reload: http.ioThreads stays '2'; '3' needs a restart"), Not(HasSubstr("maxHeaderSize"))));
+  EXPECT_THAT(process.err(), AllOf(HasSubstr("reload: node.logLevel is now 'debug' (was 'info')"),
+                                   HasSubstr("reload: http.ioThreads stays '2'; '3' needs a restart"),
+                                   Not(HasSubstr("maxHeaderSize"))));
   EXPECT_EQ(process.stop(), exited(0));
 }
 
@@ -146,8 +146,7 @@ TEST_F(DaemonSignals, AReloadWithAFaultChangesNothing) {
   process.send(SIGHUP);
   EXPECT_THAT(notify.next_with("READY=1"), HasSubstr("the last reload was refused"));
   EXPECT_TRUE(process.wait_for_err("nothing was changed"));
-  EXPECT_THAT(process.err(),
-              HasSubstr("node.properties:3: [node] logLevl: unknown key"));
+  EXPECT_THAT(process.err(), HasSubstr("node.properties:3: [node] logLevl: unknown key"));
   // Still at info: the stop is logged.
   EXPECT_EQ(process.stop(), exited(0));
   EXPECT_THAT(process.err(), HasSubstr("stopping in order"));

@@ -137,7 +137,7 @@ void add_record_routes(Router& router, api::RecordsApi& records, bus::CommitLog&
        .operation_id = "readRecords",
        .tag = "records",
        .summary = "Reads records of a partition from an offset or a time",
-       .params = {topic, Param::integer("partition", "The partition's number.").range(0, bus::kMaxPartitionsOfTopic),
+       .params = {topic, Param::integer("partition", "The partition's number.").range(0, bus::kMaxPartitionsOfTopic - 1),
                   Param::integer("offset", "First offset to read; without it and timestamp the log's start."),
                   Param::string("timestamp", "First record at or after it: RFC 3339, or milliseconds since 1970."),
                   Param::integer("limit", "How many records at most.").range(1, 10'000).otherwise("500"),
