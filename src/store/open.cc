@@ -9,6 +9,7 @@
 #include "store/rocks_store.h"
 #include "store/slice.h"
 #include "store/status.h"
+#include "store/table_footer.h"
 #include "store/wal_file_system.h"
 #include "store/wal_tail.h"
 
@@ -20,9 +21,10 @@ constexpr ByteView kEpochKey = "store/epoch";
 
 Error damaged(const DataDirectory& directory, std::string_view what) {
   return {ErrorKind::kCorruption, "STORE_DAMAGED",
-          fmt::format("the store in {} is damaged: {}. Keep a copy of it and restore a backup, or, to go on without what is "
-                      "lost, start once with --accept-loss",
-                      directory.root.string(), what)};
+          fmt::format(
+              "the store in {} is damaged: {}. Keep a copy of it and restore a backup, or, to go on without what is "
+              "lost, start once with --accept-loss",
+              directory.root.string(), what)};
 }
 
 std::function<uint64_t()> machine_free_bytes(const std::filesystem::path& directory) {
@@ -45,6 +47,7 @@ class Opening {
 
   Status run() {
     MILLRACE_TRY(load_witness());
+    MILLRACE_TRY(check_footers());
     MILLRACE_TRY(read_logs());
     MILLRACE_TRY(check_space());
     MILLRACE_TRY(check_tables());
@@ -59,6 +62,7 @@ class Opening {
 
  private:
   Status load_witness();
+  Status check_footers() const;
   Status read_logs();
   Result<uint64_t> sequence_of_tables() const;
   Status check_space();
@@ -111,6 +115,12 @@ Status Opening::load_witness() {
   open_.report.witnessed_sequence = witnessed_.sequence;
   new_epoch_ = new_epoch_ || witnessed_.state == WitnessState::kCheckpoint;
   return {};
+}
+
+Status Opening::check_footers() const {
+  Status sound = check_table_footers(directory_.database());
+  if (sound || sound.error().kind != ErrorKind::kCorruption) return sound;
+  return tl::unexpected<Error>(damaged(directory_, sound.error().message));
 }
 
 Status Opening::read_logs() {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "store/table_footer.h"
+
 namespace millrace::store {
 namespace {
 
@@ -42,7 +44,8 @@ Shape shape_of(Table table) {
 rocksdb::BlockBasedTableOptions block_options(Shape shape, const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
-  table.format_version = 5;
+  table.format_version = kTableFormatVersion;
+  table.checksum = static_cast<rocksdb::ChecksumType>(kTableChecksum);
   // Index and filter blocks count against the cache: otherwise their memory grows with the data, without bound.
   table.cache_index_and_filter_blocks = true;
   table.cache_index_and_filter_blocks_with_high_priority = true;

@@ -126,5 +126,30 @@ TEST_P(Flips, AreRefusedOrHarmless) {
   EXPECT_GT(refused, kRounds / 10);
 }
 
+/// The footer of a table file has no checksum: every bit of it.
+TEST_P(Flips, OfAFooterAreRefusedOrHarmless) {
+  std::mt19937_64 random(tests::random_seed());
+  make(random);
+  copy_tree(data(), root() / "pristine");
+  auto files = contents(data());
+  std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".sst"); });
+  ASSERT_FALSE(files.empty());
+  const auto& [name, content] = *files.rbegin();
+  for (size_t byte = 1; byte <= 53; ++byte) {
+    const int bit = static_cast<int>(random() % 8);
+    SCOPED_TRACE(fmt::format("{}, byte {} from the end, bit {}", name, byte, bit));
+    copy_tree(root() / "pristine", data());
+    std::string flipped = content;
+    char& place = flipped[flipped.size() - byte];
+    place = static_cast<char>(place ^ (1 << bit));
+    write_file(data() / name, flipped);
+    auto store = Store::open(with_logs());
+    if (!store)
+      EXPECT_EQ(store.error().code, "STORE_DAMAGED") << to_string(store.error());
+    else
+      read_all(**store);
+  }
+}
+
 }  // namespace
 }  // namespace millrace::store

@@ -15,6 +15,7 @@ uint64_t random_seed() {
     seed = uint64_t{device()} << 32 | device();
   }
   std::printf("MILLRACE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);  // A test that aborts would take it along.
   return seed;
 }
 
