@@ -33,6 +33,7 @@ class Consumer {
   Outcome<Stretch> stretch_of(std::string_view partition_row) const;
   Done place(std::vector<Stretch>& all);
   Outcome<uint64_t> offset_at(const Stretch& stretch, int64_t time_ms);
+  Done check_start(const Stretch& stretch);
   Outcome<JsonMembers> read(const std::string& query, uint32_t partition, std::string& body);
   Done read_stretch(Stretch stretch);
   Done print_page(const JsonMembers& page, Stretch& stretch);
@@ -107,6 +108,7 @@ Done Consumer::place(std::vector<Stretch>& all) {
     } else if (const auto* vector = std::get_if<StartPosition::Vector>(&from)) {
       if (auto found = vector->find(stretch.partition); found != vector->end()) stretch.next = found->second;
     }
+    MILLRACE_CLI_TRY(check_start(stretch));
   }
   return {};
 }
@@ -120,6 +122,14 @@ Outcome<uint64_t> Consumer::offset_at(const Stretch& stretch, int64_t time_ms) {
   auto offset = parse_number(json_scalar(json_member(source, records.empty() ? "nextOffset" : "offset")));
   if (!offset) return unreadable("no offset for a time");
   return *offset;
+}
+
+// Of an offset behind the end nothing would be asked, and the node could not say that it does not exist.
+Done Consumer::check_start(const Stretch& stretch) {
+  if (stretch.next <= stretch.end) return {};
+  std::string body;
+  auto page = read(fmt::format("offset={}&limit=1", stretch.next), stretch.partition, body);
+  return page ? Done() : tl::unexpected(std::move(page.error()));
 }
 
 // One page; the members are views into `body`.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bench/support/disk.h"
+#include "bench/support/options.h"
 #include "bench/support/report.h"
 #include "bus/commit_pipeline.h"
 #include "bus/record_batch.h"
@@ -35,7 +36,7 @@ struct Settings {
   int runs = 5;
   double seconds = 2;
   std::string only;
-  std::filesystem::path directory = ".";
+  std::string directory = ".";
   bool wants(const std::string& name) const { return name.rfind(only, 0) == 0; }
 };
 
@@ -312,19 +313,10 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   millrace::bench::Settings settings;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--runs") == 0)
-      settings.runs = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--seconds") == 0)
-      settings.seconds = std::max(0.1, std::atof(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--only") == 0)
-      settings.only = argv[i + 1];
-    else if (std::strcmp(argv[i], "--directory") == 0)
-      settings.directory = argv[i + 1];
-    else {
-      fmt::print(stderr, "usage: bench_commit [--runs N] [--seconds S] [--only CASE-PREFIX] [--directory DIR]\n");
-      return 2;
-    }
-  }
-  return millrace::bench::run(settings);
+  millrace::bench::Options options("bench_commit");
+  options.number("runs", settings.runs, "How often each case is measured; figures are medians");
+  options.number("seconds", settings.seconds, "Length of a window", 0.1);
+  options.text("only", settings.only, "Only the cases whose names begin so");
+  options.text("directory", settings.directory, "Where the files are written: it is the disk that is measured");
+  return options.run(argc, argv, [&settings] { return millrace::bench::run(settings); });
 }

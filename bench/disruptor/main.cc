@@ -15,6 +15,7 @@
 
 #include "bench/disruptor/dispatcher_shapes.h"
 #include "bench/disruptor/ring_shapes.h"
+#include "bench/support/options.h"
 #include "bench/support/peer_process.h"
 #include "bench/support/report.h"
 
@@ -165,21 +166,10 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   millrace::bench::Settings settings;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option == "--") {
-      settings.peer.assign(argv + i + 1, argv + argc);
-      break;
-    }
-    if (i + 1 == argc || (option != "--elements" && option != "--runs" && option != "--only")) {
-      fmt::print(stderr,
-                 "usage: bench_disruptor [--elements N] [--runs N] [--only CASE-PREFIX] [-- PEER COMMAND ..]\n");
-      return 2;
-    }
-    const std::string value = argv[++i];
-    if (option == "--elements") settings.elements = std::max<int64_t>(100, std::atoll(value.c_str()));
-    if (option == "--runs") settings.runs = std::max(1, std::atoi(value.c_str()));
-    if (option == "--only") settings.only = value;
-  }
-  return millrace::bench::run(settings);
+  millrace::bench::Options options("bench_disruptor");
+  options.number("elements", settings.elements, "Elements through the ring in a window", 100);
+  options.number("runs", settings.runs, "How often each case is measured; figures are medians");
+  options.text("only", settings.only, "Only the cases whose names begin so");
+  options.command(settings.peer, "Behind --: how to start the peer");
+  return options.run(argc, argv, [&settings] { return millrace::bench::run(settings); });
 }

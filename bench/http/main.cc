@@ -10,23 +10,23 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
 #include "bench/http/fixed_answer.h"
 #include "bench/support/daemon.h"
 #include "bench/support/disk.h"
+#include "bench/support/options.h"
 #include "bench/support/report.h"
 
 namespace millrace::bench {
 namespace {
 
 struct Settings {
-  std::filesystem::path daemon, script;
+  std::string daemon, script;
   int runs = 5;
   int seconds = 2;
-  std::filesystem::path directory = ".";
+  std::string directory = ".";
 };
 
 /// What the log writes for one such request: the batch, its key, its frame, about.
@@ -61,7 +61,7 @@ std::string field(const std::string& report, const std::string& label) {
 Load wrk(const Settings& settings, uint16_t port, int connections, const std::string& target, bool produce) {
   std::string command =
       fmt::format("wrk -t {} -c {} -d {}s --latency {} http://127.0.0.1:{}{} 2>&1", std::min(connections, 2),
-                  connections, settings.seconds, produce ? "-s " + settings.script.string() : "", port, target);
+                  connections, settings.seconds, produce ? "-s " + settings.script : "", port, target);
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) give_up("cannot run wrk");
   std::string report;
@@ -151,22 +151,11 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   millrace::bench::Settings settings;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--daemon") == 0)
-      settings.daemon = argv[i + 1];
-    else if (std::strcmp(argv[i], "--script") == 0)
-      settings.script = argv[i + 1];
-    else if (std::strcmp(argv[i], "--runs") == 0)
-      settings.runs = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--seconds") == 0)
-      settings.seconds = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--directory") == 0)
-      settings.directory = argv[i + 1];
-  }
-  if (settings.daemon.empty() || settings.script.empty()) {
-    fmt::print(stderr,
-               "usage: bench_http --daemon PATH --script PRODUCE.LUA [--runs N] [--seconds S] [--directory DIR]\n");
-    return 2;
-  }
-  return millrace::bench::run(settings);
+  millrace::bench::Options options("bench_http");
+  options.text("daemon", settings.daemon, "The millraced to measure", true);
+  options.text("script", settings.script, "The load generator's script for producing", true);
+  options.number("runs", settings.runs, "How often each case is measured; figures are medians");
+  options.number("seconds", settings.seconds, "Length of a window");
+  options.text("directory", settings.directory, "Where the files are written: it is the disk that is measured");
+  return options.run(argc, argv, [&settings] { return millrace::bench::run(settings); });
 }

@@ -8,23 +8,23 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
 #include <thread>
 
 #include "bench/support/daemon.h"
+#include "bench/support/options.h"
 #include "bench/support/report.h"
 
 namespace millrace::bench {
 namespace {
 
 struct Settings {
-  std::filesystem::path daemon;
+  std::string daemon;
   int runs = 5;
   int records = 1'000'000;
-  std::filesystem::path directory = ".";
+  std::string directory = ".";
 };
 
 constexpr int kPartitions = 1'000, kRecordsPerRequest = 1'000;
@@ -141,19 +141,10 @@ int run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   millrace::bench::Settings settings;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--daemon") == 0)
-      settings.daemon = argv[i + 1];
-    else if (std::strcmp(argv[i], "--runs") == 0)
-      settings.runs = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--records") == 0)
-      settings.records = std::max(1, std::atoi(argv[i + 1]));
-    else if (std::strcmp(argv[i], "--directory") == 0)
-      settings.directory = argv[i + 1];
-  }
-  if (settings.daemon.empty()) {
-    fmt::print(stderr, "usage: bench_start --daemon PATH [--runs N] [--records N] [--directory DIR]\n");
-    return 2;
-  }
-  return millrace::bench::run(settings);
+  millrace::bench::Options options("bench_start");
+  options.text("daemon", settings.daemon, "The millraced to measure", true);
+  options.number("runs", settings.runs, "How often each case is measured; figures are medians");
+  options.number("records", settings.records, "Records that the started node holds");
+  options.text("directory", settings.directory, "Where the files are written: it is the disk that is measured");
+  return options.run(argc, argv, [&settings] { return millrace::bench::run(settings); });
 }

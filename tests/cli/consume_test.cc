@@ -59,6 +59,18 @@ TEST_F(ConsumeTest, AnOffsetNeedsItsPartition) {
   EXPECT_EQ(run_cli(node_.url(), {"consume", "t", "-p", "2"}).exit, kExitUsage);
 }
 
+TEST_F(ConsumeTest, AnOffsetBehindTheEndIsRefused) {
+  EXPECT_EQ(out_of({"-p", "0", "--from", "5"}), "");
+  for (const auto& where : std::vector<std::vector<std::string>>{{"-p", "0", "--from", "6"}, {"--from", "0:0,1:4"}}) {
+    std::vector<std::string> arguments{"consume", "t"};
+    arguments.insert(arguments.end(), where.begin(), where.end());
+    auto ran = run_cli(node_.url(), arguments);
+    EXPECT_EQ(ran.exit, kExitRefused);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr("OFFSET_OUT_OF_RANGE"));
+  }
+}
+
 TEST_F(ConsumeTest, PrintsKeysByFormatAndRecordsAsJsonLines) {
   EXPECT_EQ(out_of({"-p", "1", "-n", "1", "--format", "%k=%s @%p:%o\\n"}), "k=b0 @1:0\n");
   EXPECT_EQ(out_of({"-p", "1", "-n", "1", "--json"}),

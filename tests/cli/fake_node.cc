@@ -294,6 +294,8 @@ Result<Response> FakeNode::read(Request& request) {
   auto time = request.params.find_integer("timestamp");
   constexpr int64_t kFirst = 1'777'636'800'000;  // 2026-05-01T12:00:00Z
   auto from = static_cast<size_t>(time ? std::max<int64_t>(*time - kFirst, 0) : request.params.integer("offset"));
+  if (from > records.size() && !time)
+    return fail(ErrorKind::kInvalidArgument, "OFFSET_OUT_OF_RANGE", fmt::format("there is no offset {}", from));
   from = std::min(from, records.size());
   size_t end =
       std::min(records.size(), from + std::min<size_t>(2, static_cast<size_t>(request.params.integer("limit"))));
