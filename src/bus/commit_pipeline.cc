@@ -93,11 +93,10 @@ Status CommitPipeline::check(const Commit& commit) const {
   return {};
 }
 
-Result<int64_t> CommitPipeline::enqueue(Commit& commit) {
-  MILLRACE_TRY(check(commit));
+Result<int64_t> CommitPipeline::claim(size_t size) {
   if (failed())
     return fail(ErrorKind::kUnavailable, "STORE_FAILED", "the store has failed; the node is to be restarted");
-  const auto bytes = static_cast<int64_t>(size_of(commit));
+  const auto bytes = static_cast<int64_t>(size);
   auto full = [&](std::string_view bound) {
     return fail(ErrorKind::kExhausted, "COMMIT_QUEUE_FULL",
                 fmt::format("too many commits wait ({}: {} commits, {} bytes)", bound, stats_.waiting.load(),
@@ -116,8 +115,14 @@ Result<int64_t> CommitPipeline::enqueue(Commit& commit) {
     return full("slots");
   }
   stats_.waiting.fetch_add(1, std::memory_order_relaxed);
-  ring_[position].bytes = static_cast<size_t>(bytes);
-  ring_[position].commit.emplace(std::move(commit));
+  ring_[position].bytes = size;
+  return position;
+}
+
+Result<int64_t> CommitPipeline::enqueue(Commit& commit) {
+  MILLRACE_TRY(check(commit));
+  auto position = claim(size_of(commit));
+  if (position) ring_[*position].commit.emplace(std::move(commit));
   return position;
 }
 
@@ -158,6 +163,28 @@ CommitResult CommitPipeline::submit_and_wait(Commit commit) {
   }
   stop_leading();
   return answer.wait();
+}
+
+MaintenanceResult CommitPipeline::maintain(Maintenance work) {
+  size_t bytes = sizeof(MaintenanceWork);
+  if (work.replace)
+    for (const Bytes& batch : work.replace->batches) bytes += batch.size();
+  auto position = claim(bytes);
+  if (!position) return tl::unexpected(std::move(position.error()));
+  MaintenanceReceipt receipt;
+  Status status;
+  disruptor::OneShot answered;
+  auto& slot = ring_[*position];
+  slot.maintenance = std::make_unique<MaintenanceWork>(MaintenanceWork{std::move(work), {}, {}});
+  slot.maintenance->done = [&, work = slot.maintenance.get()](Status result) {
+    status = std::move(result);
+    receipt = std::move(work->receipt);
+    answered.set();
+  };
+  ring_.publish(*position);
+  answered.wait();
+  if (!status) return tl::unexpected(std::move(status.error()));
+  return receipt;
 }
 
 /// Whoever published meanwhile may have found somebody leading and left it at that: what they published is seen here,
@@ -223,7 +250,7 @@ bool CommitPipeline::carry_group() {
   results_.clear();
   sequencer_->begin_group(snapshot_);
   for (int64_t position = first; position < end && sequencer_->group_bytes() < options_.max_group_bytes; ++position)
-    results_.push_back(sequencer_->sequence(*ring_[position].commit));
+    results_.push_back(sequence(ring_[position]));
   Status written = write_group();
   if (written)
     publish(results_, sequencer_->accept());
@@ -231,6 +258,15 @@ bool CommitPipeline::carry_group() {
     give_up(written.error(), results_);
   // Garbage alone that the store would not erase can wait for the next commit.
   return written || first != end;
+}
+
+/// A maintenance operation's receipt is kept beside it.
+CommitResult CommitPipeline::sequence(Slot& slot) {
+  if (slot.commit) return sequencer_->sequence(*slot.commit);
+  auto receipt = sequencer_->maintain(slot.maintenance->work);
+  if (!receipt) return tl::unexpected(std::move(receipt.error()));
+  slot.maintenance->receipt = *std::move(receipt);
+  return CommitReceipt{};
 }
 
 Status CommitPipeline::write_group() {
@@ -270,12 +306,17 @@ void CommitPipeline::answer_all(std::vector<CommitResult>& results) {
   int64_t position = done_.get();
   for (CommitResult& result : results) {
     Slot& slot = ring_[position++];
-    auto done = std::move(slot.commit->done);
+    auto maintenance = std::move(slot.maintenance);
+    std::function<void(CommitResult)> done;
+    if (slot.commit) done = std::move(slot.commit->done);
     slot.commit.reset();
     stats_.waiting.fetch_sub(1, std::memory_order_relaxed);
     stats_.waiting_bytes.fetch_sub(static_cast<int64_t>(slot.bytes), std::memory_order_relaxed);
     (result ? stats_.accepted : stats_.refused).fetch_add(1, std::memory_order_relaxed);
-    call(done, std::move(result));
+    if (maintenance)
+      maintenance->done(result ? Status{} : Status(tl::unexpected(std::move(result.error()))));
+    else
+      call(done, std::move(result));
   }
   company_ = ring_.claimed() - done_.get();
   done_.advance(position);

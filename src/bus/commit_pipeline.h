@@ -66,6 +66,9 @@ class CommitPipeline final : public CommitLog {
 
   void submit(Commit commit) override;
   CommitResult submit_and_wait(Commit commit) override;
+  /// As submit_and_wait(), for retention and compaction: the one thread that does both, because each expects segments
+  /// as its last operation left them.
+  MaintenanceResult maintain(Maintenance work);
   std::shared_ptr<const View> view() const override EXCLUDES(view_mutex_);
   Result<std::unique_ptr<Watch>> watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) override;
   uint32_t allocate_partition_ids(uint32_t count) override;
@@ -81,8 +84,15 @@ class CommitPipeline final : public CommitLog {
   const Options& options() const { return options_; }
 
  private:
+  struct MaintenanceWork {
+    Maintenance work;
+    MaintenanceReceipt receipt;
+    std::function<void(Status)> done;
+  };
+  /// One of the two.
   struct Slot {
     std::optional<Commit> commit;
+    std::unique_ptr<MaintenanceWork> maintenance;
     size_t bytes = 0;
   };
   /// Where submit_and_wait() waits.
@@ -90,8 +100,11 @@ class CommitPipeline final : public CommitLog {
 
   CommitPipeline(store::Store& store, Options options, std::unique_ptr<Sequencer> sequencer);
 
+  /// Claims a slot for so many bytes.
+  Result<int64_t> claim(size_t bytes);
   /// Claims and fills a slot. On failure the commit is left as it was.
   Result<int64_t> enqueue(Commit& commit);
+  CommitResult sequence(Slot& slot);
   Status check(const Commit& commit) const;
 
   void run();

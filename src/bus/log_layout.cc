@@ -39,6 +39,16 @@ LogKey parse_log_key(ByteView key) {
           load_be<uint64_t>(key.data() + 12)};
 }
 
+std::pair<Bytes, Bytes> segment_bounds(const SegmentId& segment) {
+  return {log_key(segment.log_class, segment.number, 0, 0), log_key(segment.log_class, segment.number + 1, 0, 0)};
+}
+
+Bytes log_start_key(uint32_t partition_id) {
+  Bytes key(kLogStartPrefix);
+  append_be(key, partition_id);
+  return key;
+}
+
 Bytes segment_row_key(LogClass log_class, uint32_t segment) {
   Bytes key(kSegmentRowPrefix);
   append_be(key, log_class);

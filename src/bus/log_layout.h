@@ -1,6 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <utility>
 
 #include "base/bytes.h"
 #include "bus/topic.h"
@@ -13,6 +15,13 @@ namespace millrace::bus {
 /// Topics that are removed alike share segments, so that whole segments die together: a class for each bucket of
 /// retention.ms, and a class of its own for a topic with retention.bytes or compaction.
 using LogClass = uint32_t;
+
+/// A segment is known by its class and number; the number alone never comes again.
+struct SegmentId {
+  LogClass log_class = 0;
+  uint32_t number = 0;
+  friend auto operator<=>(const SegmentId&, const SegmentId&) = default;
+};
 /// Own classes are these bits and the topic's first partition id.
 inline constexpr LogClass kOwnClass = 0x4000'0000;
 inline constexpr LogClass kCompactedClass = 0x8000'0000;
@@ -35,12 +44,18 @@ struct LogKey {
 };
 /// `key` has kLogKeyBytes.
 LogKey parse_log_key(ByteView key);
+/// Every row of the segment lies in [first, second).
+std::pair<Bytes, Bytes> segment_bounds(const SegmentId& segment);
 
 /// Rows of table meta that are the log's own; no home's prefix begins with a letter.
 inline constexpr ByteView kSegmentRowPrefix = "log/segment/";
 Bytes segment_row_key(LogClass log_class, uint32_t segment);
 inline constexpr ByteView kNextPartitionIdKey = "log/next-partition-id";  ///< u32
+inline constexpr ByteView kNextSegmentKey = "log/next-segment";           ///< u32
 inline constexpr ByteView kLeaderEpochKey = "log/leader-epoch";           ///< u32; rises after each unclean start
+/// The offset that a partition's log starts at, u64. Absent: at 0.
+inline constexpr ByteView kLogStartPrefix = "log/start/";
+Bytes log_start_key(uint32_t partition_id);
 
 /// There only between a clean stop and the first write after it: the rows of the open segments say what they hold.
 inline constexpr ByteView kOpenSegmentsKey = "log/open-segments";

@@ -25,6 +25,7 @@ class Recovery {
   Result<LogState> run() {
     MILLRACE_TRY(read_counters());
     MILLRACE_TRY(read_topics());
+    MILLRACE_TRY(read_log_starts());
     MILLRACE_TRY(read_segments());
     MILLRACE_TRY(build_partitions());
     return std::move(state_);
@@ -34,6 +35,7 @@ class Recovery {
   Result<uint32_t> counter(ByteView key, uint32_t otherwise);
   Status read_counters();
   Status read_topics();
+  Status read_log_starts();
   Status read_segments();
   Status read_segment(ByteView key, ByteView value);
   Status scan_segment(LogClass log_class, uint32_t number, OpenSegment& segment);
@@ -46,6 +48,7 @@ class Recovery {
   bool open_rows_hold_ = false;
   LogState state_;
   std::map<uint32_t, std::vector<SegmentRange>> ranges_;  ///< by partition id; live partitions only
+  std::map<uint32_t, uint64_t> log_starts_;               ///< by partition id; not all have one
 };
 
 Result<uint32_t> Recovery::counter(ByteView key, uint32_t otherwise) {
@@ -61,6 +64,9 @@ Status Recovery::read_counters() {
   auto next = counter(kNextPartitionIdKey, 1);
   if (!next) return tl::unexpected(std::move(next.error()));
   state_.next_partition_id = *next;
+  auto segment = counter(kNextSegmentKey, 1);
+  if (!segment) return tl::unexpected(std::move(segment.error()));
+  state_.next_segment = *segment;
   auto epoch = counter(kLeaderEpochKey, 0);
   if (!epoch) return tl::unexpected(std::move(epoch.error()));
   state_.leader_epoch = static_cast<int32_t>(*epoch);
@@ -92,6 +98,17 @@ Status Recovery::read_topics() {
   return {};
 }
 
+Status Recovery::read_log_starts() {
+  auto rows = snapshot_->scan(Table::kMeta, kLogStartPrefix, prefix_end(kLogStartPrefix));
+  for (rows->seek_to_first(); rows->valid(); rows->next()) {
+    if (rows->key().size() != kLogStartPrefix.size() + sizeof(uint32_t) || rows->value().size() != sizeof(uint64_t))
+      return damaged(fmt::format("log start row {} of meta cannot be read", to_hex(rows->key())));
+    log_starts_[load_be<uint32_t>(rows->key().data() + kLogStartPrefix.size())] =
+        load_be<uint64_t>(rows->value().data());
+  }
+  return rows->status();
+}
+
 Status Recovery::read_segments() {
   auto rows = snapshot_->scan(Table::kMeta, kSegmentRowPrefix, prefix_end(kSegmentRowPrefix));
   for (rows->seek_to_first(); rows->valid(); rows->next()) MILLRACE_TRY(read_segment(rows->key(), rows->value()));
@@ -104,18 +121,16 @@ Status Recovery::read_segment(ByteView key, ByteView value) {
     return damaged(fmt::format("segment row {} of meta cannot be read", to_hex(key)));
   LogClass log_class = load_be<uint32_t>(key.data() + kSegmentRowPrefix.size());
   uint32_t number = load_be<uint32_t>(key.data() + kSegmentRowPrefix.size() + 4);
-  uint32_t& next = state_.next_segment[log_class];
-  next = std::max(next, number + 1);
+  state_.next_segment = std::max(state_.next_segment, number + 1);
   if (!row.open()) {
     take_ranges(log_class, number, row, nullptr);
     return {};
   }
   OpenSegment& open = state_.open[log_class];
   open = OpenSegment{number, row.created_ms(), 0, std::make_shared<std::vector<uint32_t>>(), 0};
-  if (open_rows_hold_)
-    take_ranges(log_class, number, row, &open);
-  else
-    MILLRACE_TRY(scan_segment(log_class, number, open));
+  if (!open_rows_hold_) return scan_segment(log_class, number, open);
+  take_ranges(log_class, number, row, &open);
+  open.bytes = std::max(open.bytes, row.bytes());
   return {};
 }
 
@@ -196,7 +211,13 @@ Status Recovery::build_partitions() {
     std::sort(ranges.begin(), ranges.end(),
               [](const SegmentRange& a, const SegmentRange& b) { return a.first_offset < b.first_offset; });
     PartitionLog log;
-    if (!ranges.empty()) log.log_start = log.high_watermark = ranges.front().first_offset;
+    if (auto start = log_starts_.find(id); start != log_starts_.end()) log.log_start = start->second;
+    // What lies wholly below the start is not the log's any more, though it may not have been removed yet.
+    std::erase_if(ranges, [&](const SegmentRange& range) { return range.next_offset <= log.log_start; });
+    log.high_watermark = ranges.empty() ? log.log_start : ranges.front().first_offset;
+    if (log.high_watermark > log.log_start)
+      return damaged(
+          fmt::format("partition id {}: offsets {} to {} are missing", id, log.log_start, log.high_watermark));
     for (const SegmentRange& range : ranges) {
       if (range.first_offset != log.high_watermark)
         return damaged(fmt::format("partition id {}: offsets {} to {} are missing before segment {} of class {}", id,
@@ -218,7 +239,7 @@ Result<LogState> recover_log(const store::Store& store, const TopicSettings& def
 void write_open_segments(const LogState& state, store::WriteBatch& batch) {
   for (const auto& [log_class, segment] : state.open)
     batch.put(Table::kMeta, segment_row_key(log_class, segment.number),
-              segment_row(log_class, segment, true, [&](uint32_t id) { return state.partitions.find(id); }));
+              segment_row(log_class, segment, std::nullopt, [&](uint32_t id) { return state.partitions.find(id); }));
   write_started(state, batch);
   batch.put(Table::kMeta, kOpenSegmentsKey, "");
 }

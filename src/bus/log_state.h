@@ -46,7 +46,7 @@ struct LogState {
   size_t partition_count = 0;
   PartitionTable partitions;
   std::unordered_map<LogClass, OpenSegment> open;
-  std::unordered_map<LogClass, uint32_t> next_segment;  ///< number for the class's next segment
+  uint32_t next_segment = 1;  ///< its number, whatever its class: none comes again
   std::vector<Garbage> garbage;
   uint32_t next_partition_id = 1;
   int32_t leader_epoch = 0;

@@ -56,7 +56,7 @@ void LogWriter::put_topic(const Topic& topic, store::WriteBatch& batch) {
   batch.put(store::Table::kMeta, kNextPartitionIdKey, value);
 }
 
-void LogWriter::remove_topic(const Topic& topic) {
+void LogWriter::remove_topic(const Topic& topic, store::WriteBatch& batch) {
   topics_[topic.id] = nullptr;
   for (uint32_t number = 0; number < topic.partitions(); ++number) {
     uint32_t id = topic.partition_ids[number];
@@ -67,6 +67,7 @@ void LogWriter::remove_topic(const Topic& topic) {
       garbage_.push_back({table_of(range.log_class), log_key(range.log_class, range.segment, id, 0),
                           log_key(range.log_class, range.segment, id + 1, 0)});
     }
+    if (log->log_start > 0) batch.erase(store::Table::kMeta, log_start_key(id));
     partitions_[id] = std::nullopt;
     removed_.push_back({topic.id, number});
   }
@@ -144,17 +145,23 @@ PartitionLog& LogWriter::touch(uint32_t id) {
 }
 
 OpenSegment& LogWriter::open_segment(LogClass log_class, const Topic& topic, store::WriteBatch& batch) {
-  auto drafted = open_.find(log_class);
-  if (drafted == open_.end()) {
-    auto current = state_.open.find(log_class);
-    OpenSegment segment = current == state_.open.end() ? begin_segment(log_class, batch) : current->second;
-    drafted = open_.emplace(log_class, std::move(segment)).first;
+  auto [drafted, is_new] = open_.try_emplace(log_class);
+  std::optional<OpenSegment>& segment = drafted->second;
+  if (is_new)
+    if (auto current = state_.open.find(log_class); current != state_.open.end()) segment = current->second;
+  if (segment && is_full(log_class, *segment, topic)) {
+    roll(log_class, *segment, batch);
+    segment.reset();
   }
-  if (is_full(log_class, drafted->second, topic)) {
-    roll(log_class, drafted->second, batch);
-    drafted->second = begin_segment(log_class, batch);
-  }
-  return drafted->second;
+  if (!segment) segment = begin_segment(log_class, batch);
+  return *segment;
+}
+
+const OpenSegment* LogWriter::find_open(LogClass log_class) const {
+  if (auto drafted = open_.find(log_class); drafted != open_.end())
+    return drafted->second ? &*drafted->second : nullptr;
+  auto current = state_.open.find(log_class);
+  return current == state_.open.end() ? nullptr : &current->second;
 }
 
 /// Shared segments follow the node's size and age, a topic's own ones the topic's.
@@ -165,23 +172,29 @@ bool LogWriter::is_full(LogClass log_class, const OpenSegment& segment, const To
   return segment.bytes > 0 && (segment.bytes >= bytes || clock_.wall_ms() - segment.created_ms >= age);
 }
 
+uint32_t LogWriter::take_segment_number(store::WriteBatch& batch) {
+  const uint32_t number = std::max(state_.next_segment, next_segment_);
+  MILLRACE_ASSERT(number < UINT32_MAX, "the node has used up its segment numbers");
+  next_segment_ = number + 1;
+  Bytes value;
+  append_be(value, next_segment_);
+  batch.put(store::Table::kMeta, kNextSegmentKey, value);
+  return number;
+}
+
 OpenSegment LogWriter::begin_segment(LogClass log_class, store::WriteBatch& batch) {
-  auto [next, is_new] = next_segment_.try_emplace(log_class, 1);
-  if (is_new)
-    if (auto known = state_.next_segment.find(log_class); known != state_.next_segment.end())
-      next->second = known->second;
   OpenSegment segment;
-  segment.number = next->second++;
+  segment.number = take_segment_number(batch);
   segment.created_ms = clock_.wall_ms();
   segment.members = std::make_shared<std::vector<uint32_t>>();
   batch.put(store::Table::kMeta, segment_row_key(log_class, segment.number),
-            segment_row(log_class, segment, true, [](uint32_t) { return nullptr; }));
+            segment_row(log_class, segment, std::nullopt, [](uint32_t) { return nullptr; }));
   return segment;
 }
 
 void LogWriter::roll(LogClass log_class, const OpenSegment& segment, store::WriteBatch& batch) {
   batch.put(store::Table::kMeta, segment_row_key(log_class, segment.number),
-            segment_row(log_class, segment, false, [this](uint32_t id) { return partition(id); }));
+            segment_row(log_class, segment, clock_.wall_ms(), [this](uint32_t id) { return partition(id); }));
 }
 
 void LogWriter::erase_garbage(store::WriteBatch& batch) {
@@ -221,8 +234,13 @@ std::vector<Watches::Moved> LogWriter::accept() {
   changes.reserve(partitions_.size());
   for (auto& [id, log] : partitions_) changes.emplace_back(id, std::move(log));
   state_.partitions.apply(std::move(changes));
-  for (auto& [log_class, segment] : open_) state_.open[log_class] = std::move(segment);
-  for (const auto& [log_class, number] : next_segment_) state_.next_segment[log_class] = number;
+  for (auto& [log_class, segment] : open_) {
+    if (segment)
+      state_.open[log_class] = *std::move(segment);
+    else
+      state_.open.erase(log_class);
+  }
+  state_.next_segment = std::max(state_.next_segment, next_segment_);
   state_.garbage.resize(state_.garbage.size() - erased_);
   for (auto& garbage : garbage_) state_.garbage.push_back(std::move(garbage));
   state_.next_partition_id = std::max(state_.next_partition_id, next_partition_id_);
@@ -236,7 +254,8 @@ void LogWriter::drop() {
   pending_.clear();
   pending_bytes_ = 0;
   open_.clear();
-  next_segment_.clear();
+  segment_rows_.clear();
+  next_segment_ = 0;
   garbage_.clear();
   appended_.clear();
   removed_.clear();
@@ -244,11 +263,13 @@ void LogWriter::drop() {
   next_partition_id_ = 0;
 }
 
-Bytes segment_row(LogClass log_class, const OpenSegment& segment, bool open,
+Bytes segment_row(LogClass log_class, const OpenSegment& segment, std::optional<int64_t> closed_ms,
                   const std::function<const PartitionLog*(uint32_t)>& find) {
   proto::SegmentRow row;
   row.set_created_ms(segment.created_ms);
-  row.set_open(open);
+  row.set_open(!closed_ms);
+  if (closed_ms) row.set_closed_ms(*closed_ms);
+  row.set_bytes(segment.bytes);
   std::vector<uint32_t> members(segment.members->begin(),
                                 segment.members->begin() + static_cast<ptrdiff_t>(segment.member_count));
   std::sort(members.begin(), members.end());

@@ -7,7 +7,12 @@
 
 #include "bus/group_batch.h"
 #include "bus/log_state.h"
+#include "bus/maintenance.h"
 #include "bus/watches.h"
+
+namespace millrace::proto {
+class SegmentRow;
+}
 
 namespace millrace::bus {
 
@@ -37,11 +42,14 @@ class LogWriter {
   Status check_room(const std::vector<Topic>& coming, const std::vector<std::shared_ptr<const Topic>>& going) const;
 
   void put_topic(const Topic& topic, store::WriteBatch& batch);
-  void remove_topic(const Topic& topic);
+  void remove_topic(const Topic& topic, store::WriteBatch& batch);
 
   /// Gives the batch its offsets. It is written with finish_group(), perhaps joined to others. The target has been
   /// checked. Answers the base offset.
   uint64_t append(const Topic& topic, uint32_t partition, Bytes record_batch, store::WriteBatch& batch);
+
+  /// All of it, or on failure nothing. `snapshot` shows the state. See MaintenanceResult for the errors.
+  MaintenanceResult maintain(Maintenance& work, const store::Snapshot& snapshot, store::WriteBatch& batch);
 
   /// Bytes that finish_group() will add.
   uint64_t pending_bytes() const { return pending_bytes_; }
@@ -67,8 +75,21 @@ class LogWriter {
   PartitionLog& touch(uint32_t id);
   OpenSegment& open_segment(LogClass log_class, const Topic& topic, store::WriteBatch& batch);
   bool is_full(LogClass log_class, const OpenSegment& segment, const Topic& topic) const;
+  uint32_t take_segment_number(store::WriteBatch& batch);
   OpenSegment begin_segment(LogClass log_class, store::WriteBatch& batch);
   void roll(LogClass log_class, const OpenSegment& segment, store::WriteBatch& batch);
+  /// Null when the class has none.
+  const OpenSegment* find_open(LogClass log_class) const;
+
+  // Of maintain().
+  using SegmentRows = std::map<SegmentId, proto::SegmentRow>;
+  Status read_segment_row(const SegmentId& segment, const store::Snapshot& snapshot, SegmentRows& rows) const;
+  void put_segment_row(const SegmentId& segment, const proto::SegmentRow& row, store::WriteBatch& batch);
+  Result<SegmentId> replace(const Replace& work, std::optional<SegmentId> target, SegmentRows& rows,
+                            store::WriteBatch& batch);
+  void trim(const Trim& work, store::WriteBatch& batch);
+  void roll_early(const SegmentId& segment, store::WriteBatch& batch);
+  bool remove_segment(const SegmentId& segment, const proto::SegmentRow& row, store::WriteBatch& batch);
 
   LogState& state_;
   const Clock& clock_;
@@ -79,16 +100,17 @@ class LogWriter {
   std::map<uint32_t, std::optional<PartitionLog>> partitions_;               ///< nullopt: removed
   std::map<uint32_t, Pending> pending_;                                      ///< by partition id
   uint64_t pending_bytes_ = 0;
-  std::unordered_map<LogClass, OpenSegment> open_;
-  std::unordered_map<LogClass, uint32_t> next_segment_;
+  std::unordered_map<LogClass, std::optional<OpenSegment>> open_;  ///< nullopt: the class has none
+  std::map<SegmentId, Bytes> segment_rows_;                        ///< those of closed segments that were changed
+  uint32_t next_segment_ = 0;                                      ///< 0: unchanged
   std::vector<Garbage> garbage_;
   std::vector<TopicPartition> appended_, removed_;
   size_t erased_ = 0;
   uint32_t next_partition_id_ = 0;  ///< 0: unchanged
 };
 
-/// The row of a segment with the ranges that `find` knows of it.
-Bytes segment_row(LogClass log_class, const OpenSegment& segment, bool open,
+/// The row of a segment, open or closed, with the ranges that `find` knows of it.
+Bytes segment_row(LogClass log_class, const OpenSegment& segment, std::optional<int64_t> closed_ms,
                   const std::function<const PartitionLog*(uint32_t)>& find);
 
 }  // namespace millrace::bus

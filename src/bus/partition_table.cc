@@ -22,6 +22,62 @@ void PartitionLog::add(const SegmentRange& appended) {
   bytes += appended.bytes;
 }
 
+void PartitionLog::trim(uint64_t start) {
+  if (start <= log_start) return;
+  MILLRACE_ASSERT(start <= high_watermark, "a log that starts behind its high watermark");
+  log_start = start;
+  if (older) {
+    auto keep =
+        std::find_if(older->begin(), older->end(), [&](const auto& range) { return range.next_offset > start; });
+    for (auto range = older->begin(); range != keep; ++range) bytes -= range->bytes;
+    if (keep == older->end())
+      older = nullptr;
+    else if (keep != older->begin())
+      older = std::make_shared<Ranges>(keep, older->end());
+  }
+  if (newest.empty() || newest.next_offset > start) return;
+  bytes -= newest.bytes;
+  newest = {};
+}
+
+bool PartitionLog::move(const SegmentRange& source, uint64_t source_bytes, const SegmentRange& moved) {
+  auto changed = std::make_shared<Ranges>();
+  bool found = false;
+  auto join = [&](const SegmentRange& range) {
+    if (!changed->empty() && changed->back().log_class == range.log_class && changed->back().segment == range.segment) {
+      SegmentRange& last = changed->back();
+      last.next_offset = range.next_offset;
+      last.max_timestamp_ms = std::max(last.max_timestamp_ms, range.max_timestamp_ms);
+      last.bytes += range.bytes;
+    } else {
+      changed->push_back(range);
+    }
+  };
+  for (size_t i = 0; i < ranges(); ++i) {
+    SegmentRange rest = range(i);
+    if (rest.log_class == source.log_class && rest.segment == source.segment &&
+        rest.first_offset == source.first_offset) {
+      if (moved.next_offset > rest.next_offset || source_bytes > rest.bytes) return false;
+      if (moved.first_offset > std::max(rest.first_offset, log_start)) return false;
+      found = true;
+      join(moved);
+      rest.first_offset = moved.next_offset;
+      rest.bytes -= source_bytes;
+      if (rest.empty()) {
+        bytes -= rest.bytes;
+        continue;
+      }
+    }
+    join(rest);
+  }
+  if (!found) return false;
+  bytes = bytes - source_bytes + moved.bytes;
+  newest = changed->back();
+  changed->pop_back();
+  older = changed->empty() ? nullptr : std::move(changed);
+  return true;
+}
+
 PartitionTable::PartitionTable() : root_(std::make_shared<Root>()) {}
 
 const PartitionLog* PartitionTable::find(uint32_t id) const {

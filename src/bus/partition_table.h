@@ -38,6 +38,12 @@ struct PartitionLog {
   const SegmentRange& range(size_t i) const { return older && i < older->size() ? (*older)[i] : newest; }
   /// Adds what was appended at the high watermark. `to` is the segment; offsets, time and bytes are the batch's.
   void add(const SegmentRange& appended);
+  /// Raises the log's start, and forgets the ranges that lie wholly below it.
+  void trim(uint64_t start);
+  /// The head of a range has moved: the range of `source`'s segment that begins at its first offset loses what
+  /// lies before `moved.next_offset`, `source_bytes` of it, to `moved`. False when there is no such range, or when
+  /// `moved` leaves out offsets that can be read.
+  bool move(const SegmentRange& source, uint64_t source_bytes, const SegmentRange& moved);
   PartitionState state() const { return {log_start, high_watermark, bytes}; }
 };
 

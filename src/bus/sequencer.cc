@@ -45,6 +45,10 @@ CommitResult Sequencer::sequence(Commit& commit) {
   return apply(commit, *changes);
 }
 
+MaintenanceResult Sequencer::maintain(Maintenance& work) {
+  return writer_.maintain(work, *snapshot_, batch_);
+}
+
 Result<std::optional<Row>> Sequencer::read(Table table, const Bytes& key) const {
   if (auto overlaid = overlay_.find(overlay_key(table, key)); overlaid != overlay_.end()) {
     if (!overlaid->second.payload) return std::nullopt;
@@ -145,7 +149,7 @@ CommitReceipt Sequencer::apply(Commit& commit, const TopicChanges& changes) {
   for (const auto& going : changes.going) {
     bool stays = false;
     for (const Topic& coming : changes.coming) stays = stays || coming.id == going->id;
-    if (!stays) writer_.remove_topic(*going);
+    if (!stays) writer_.remove_topic(*going, batch_);
   }
   for (const Change& change : commit.state) write(change.table, change.key, change.value, receipt.version);
   for (const Topic& coming : changes.coming) writer_.put_topic(coming, batch_);

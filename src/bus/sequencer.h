@@ -24,6 +24,8 @@ class Sequencer {
   /// The commit has passed check_commit and check_batch. Moves batches out of it. What it answers becomes true when the
   /// group is written.
   CommitResult sequence(Commit& commit);
+  /// Moves batches out of it, too.
+  MaintenanceResult maintain(Maintenance& work);
   /// The group is complete: its rows, to be written at once. Empty when nothing was accepted and nothing is to be
   /// erased.
   store::WriteBatch& finish_group();

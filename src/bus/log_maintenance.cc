@@ -1,0 +1,193 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "bus/log_writer.h"
+#include "bus/record_batch.h"
+#include "proto/bus.pb.h"
+
+/// LogWriter::maintain(): what retention and compaction do to the log.
+namespace millrace::bus {
+namespace {
+
+using proto::SegmentRow;
+
+tl::unexpected<Error> changed(const TopicPartition& partition, const SegmentId& segment, std::string_view what) {
+  return fail(
+      ErrorKind::kConflict, "LOG_CHANGED",
+      fmt::format("{} (class {}, segment {}): {}", describe(partition), segment.log_class, segment.number, what));
+}
+
+/// What the batches hold together. Errors: kInternal when one is not sound or does not follow the one before it.
+Result<SegmentRange> range_of(const SegmentId& segment, const std::vector<Bytes>& batches) {
+  SegmentRange range{segment.log_class, segment.number, 0, 0, INT64_MIN, 0};
+  for (const Bytes& batch : batches) {
+    auto info = read_batch_info(batch);
+    if (!info) return fail(ErrorKind::kInternal, "REPLACEMENT_UNSOUND", info.error().message);
+    const auto first = static_cast<uint64_t>(info->base_offset);
+    if (range.bytes == 0)
+      range.first_offset = first;
+    else if (first != range.next_offset)
+      return fail(ErrorKind::kInternal, "REPLACEMENT_UNSOUND",
+                  fmt::format("offset {} follows {}", first, range.next_offset));
+    range.next_offset = static_cast<uint64_t>(info->next_offset());
+    range.max_timestamp_ms = std::max(range.max_timestamp_ms, info->max_timestamp_ms);
+    range.bytes += batch.size();
+  }
+  if (range.empty()) return fail(ErrorKind::kInternal, "REPLACEMENT_UNSOUND", "there is no batch");
+  return range;
+}
+
+/// The head of a range leaves its segment. False when the row does not name it.
+bool take_out(SegmentRow& row, uint32_t partition, uint64_t first_offset, uint64_t next_offset, uint64_t bytes) {
+  for (int i = 0; i < row.ranges_size(); ++i) {
+    SegmentRow::Range& range = *row.mutable_ranges(i);
+    if (range.partition() != partition || range.first_offset() != first_offset) continue;
+    if (range.next_offset() < next_offset) return false;
+    if (range.next_offset() == next_offset) {
+      row.mutable_ranges()->DeleteSubrange(i, 1);
+    } else {
+      range.set_first_offset(next_offset);
+      range.set_bytes(range.bytes() - std::min(bytes, range.bytes()));
+    }
+    return true;
+  }
+  return false;
+}
+
+void put_in(SegmentRow& row, uint32_t partition, const SegmentRange& moved) {
+  row.set_bytes(row.bytes() + moved.bytes);
+  for (SegmentRow::Range& range : *row.mutable_ranges()) {
+    if (range.partition() != partition || range.next_offset() != moved.first_offset) continue;
+    range.set_next_offset(moved.next_offset);
+    range.set_max_timestamp_ms(std::max(range.max_timestamp_ms(), moved.max_timestamp_ms));
+    range.set_bytes(range.bytes() + moved.bytes);
+    return;
+  }
+  SegmentRow::Range& range = *row.add_ranges();
+  range.set_partition(partition);
+  range.set_first_offset(moved.first_offset);
+  range.set_next_offset(moved.next_offset);
+  range.set_max_timestamp_ms(moved.max_timestamp_ms);
+  range.set_bytes(moved.bytes);
+}
+
+bool lies_in(const PartitionLog& log, const SegmentId& segment) {
+  for (size_t i = 0; i < log.ranges(); ++i)
+    if (log.range(i).log_class == segment.log_class && log.range(i).segment == segment.number) return true;
+  return false;
+}
+
+}  // namespace
+
+MaintenanceResult LogWriter::maintain(Maintenance& work, const store::Snapshot& snapshot, store::WriteBatch& batch) {
+  SegmentRows rows;
+  for (const SegmentId& segment : work.removals) MILLRACE_TRY(read_segment_row(segment, snapshot, rows));
+  MaintenanceReceipt receipt;
+  if (work.replace) {
+    MILLRACE_TRY(read_segment_row(work.replace->source, snapshot, rows));
+    if (work.target) MILLRACE_TRY(read_segment_row(*work.target, snapshot, rows));
+    auto target = replace(*work.replace, work.target, rows, batch);
+    if (!target) return tl::unexpected(std::move(target.error()));
+    receipt.target = *target;
+  }
+  // From here on nothing fails.
+  for (const Trim& one : work.trims) trim(one, batch);
+  for (const SegmentId& segment : work.rolls) roll_early(segment, batch);
+  for (const SegmentId& segment : work.removals)
+    if (auto row = rows.find(segment); row != rows.end() && remove_segment(segment, row->second, batch))
+      receipt.removed.push_back(segment);
+  return receipt;
+}
+
+/// A row that is not there is left out.
+Status LogWriter::read_segment_row(const SegmentId& segment, const store::Snapshot& snapshot, SegmentRows& rows) const {
+  const Bytes key = segment_row_key(segment.log_class, segment.number);
+  std::optional<Bytes> value;
+  if (auto drafted = segment_rows_.find(segment); drafted != segment_rows_.end()) {
+    value = drafted->second;
+  } else {
+    auto stored = snapshot.get(store::Table::kMeta, key);
+    if (!stored) return tl::unexpected(std::move(stored.error()));
+    value = *std::move(stored);
+  }
+  if (!value) return {};
+  if (!rows[segment].ParseFromString(*value))
+    return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
+                fmt::format("segment row {} of meta cannot be read", to_hex(key)));
+  return {};
+}
+
+void LogWriter::put_segment_row(const SegmentId& segment, const SegmentRow& row, store::WriteBatch& batch) {
+  Bytes& drafted = segment_rows_[segment];
+  drafted = row.SerializeAsString();
+  batch.put(store::Table::kMeta, segment_row_key(segment.log_class, segment.number), drafted);
+}
+
+Result<SegmentId> LogWriter::replace(const Replace& work, std::optional<SegmentId> target, SegmentRows& rows,
+                                     store::WriteBatch& batch) {
+  auto owner = topic(work.partition.topic);
+  if (!owner || work.partition.partition >= owner->partitions()) return unknown_partition(work.partition);
+  const uint32_t id = owner->partition_ids[work.partition.partition];
+  const LogClass log_class = log_class_of(*owner);
+  auto source = rows.find(work.source);
+  if (source == rows.end() || source->second.open()) return changed(work.partition, work.source, "it is not closed");
+  if (target &&
+      (*target == work.source || target->log_class != log_class || !rows.contains(*target) || rows.at(*target).open()))
+    return changed(work.partition, *target, "it is not the segment to write to any more");
+  const SegmentId to = target.value_or(SegmentId{log_class, std::max(state_.next_segment, next_segment_)});
+  auto moved = range_of(to, work.batches);
+  if (!moved) return tl::unexpected(std::move(moved.error()));
+  PartitionLog log = *partition(id);
+  if (!log.move({work.source.log_class, work.source.number, work.first_offset}, work.source_bytes, *moved) ||
+      !take_out(source->second, id, work.first_offset, moved->next_offset, work.source_bytes))
+    return changed(work.partition, work.source, fmt::format("no such range begins at offset {}", work.first_offset));
+
+  if (!target) {
+    take_segment_number(batch);
+    rows[to].set_created_ms(clock_.wall_ms());
+  }
+  SegmentRow& target_row = rows[to];
+  target_row.set_closed_ms(std::max(target_row.closed_ms(), source->second.closed_ms()));
+  put_in(target_row, id, *moved);
+  put_segment_row(to, target_row, batch);
+  put_segment_row(work.source, source->second, batch);
+  for (const Bytes& one : work.batches) {
+    const auto base_offset = static_cast<uint64_t>(read_batch_info(one)->base_offset);
+    batch.put(table_of(to.log_class), log_key(to.log_class, to.number, id, base_offset), one);
+  }
+  touch(id) = std::move(log);
+  return to;
+}
+
+void LogWriter::trim(const Trim& work, store::WriteBatch& batch) {
+  auto owner = topic(work.partition.topic);
+  if (!owner || work.partition.partition >= owner->partitions()) return;
+  const uint32_t id = owner->partition_ids[work.partition.partition];
+  const PartitionLog* log = partition(id);
+  const uint64_t start = std::min(work.log_start, log->high_watermark);
+  if (start <= log->log_start) return;
+  touch(id).trim(start);
+  Bytes value;
+  append_be(value, start);
+  batch.put(store::Table::kMeta, log_start_key(id), value);
+}
+
+void LogWriter::roll_early(const SegmentId& segment, store::WriteBatch& batch) {
+  const OpenSegment* open = find_open(segment.log_class);
+  if (open == nullptr || open->number != segment.number || open->bytes == 0) return;
+  roll(segment.log_class, *open, batch);
+  open_[segment.log_class] = std::nullopt;
+}
+
+bool LogWriter::remove_segment(const SegmentId& segment, const SegmentRow& row, store::WriteBatch& batch) {
+  if (row.open()) return false;
+  for (const SegmentRow::Range& range : row.ranges())
+    if (const PartitionLog* log = partition(range.partition()); log != nullptr && lies_in(*log, segment)) return false;
+  const auto [from, to] = segment_bounds(segment);
+  batch.erase(store::Table::kMeta, segment_row_key(segment.log_class, segment.number));
+  batch.erase_range(table_of(segment.log_class), from, to);
+  return true;
+}
+
+}  // namespace millrace::bus
