@@ -343,6 +343,11 @@ std::shared_ptr<const View> CommitPipeline::view() const {
   return view_;
 }
 
+std::shared_ptr<const StoreView> CommitPipeline::store_view() const {
+  MutexLock lock(view_mutex_);
+  return view_;
+}
+
 Result<std::unique_ptr<Watch>> CommitPipeline::watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) {
   auto watch = watches_.add(offsets, std::move(wake));
   if (!watch) return watch;

@@ -18,6 +18,7 @@
 namespace millrace::bus {
 
 class Sequencer;
+class StoreView;
 
 /// Figures of the pipeline. Any thread reads; each is exact, together they are no snapshot.
 struct CommitStats {
@@ -69,6 +70,8 @@ class CommitPipeline final : public CommitLog {
   /// As submit_and_wait(), for retention and compaction: the one thread that does both, because each expects segments
   /// as its last operation left them.
   MaintenanceResult maintain(Maintenance work);
+  /// view(), as maintenance needs it. Null after close().
+  std::shared_ptr<const StoreView> store_view() const EXCLUDES(view_mutex_);
   std::shared_ptr<const View> view() const override EXCLUDES(view_mutex_);
   Result<std::unique_ptr<Watch>> watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) override;
   uint32_t allocate_partition_ids(uint32_t count) override;
@@ -143,7 +146,7 @@ class CommitPipeline final : public CommitLog {
   std::vector<Answer*> waiters_;  ///< answered in this group, and not yet woken
 
   mutable Mutex view_mutex_;
-  std::shared_ptr<const View> view_ GUARDED_BY(view_mutex_);
+  std::shared_ptr<const StoreView> view_ GUARDED_BY(view_mutex_);
   std::shared_ptr<const store::Snapshot> snapshot_;  ///< of view_; the leader's
 
   Watches watches_;

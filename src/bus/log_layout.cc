@@ -49,6 +49,12 @@ Bytes log_start_key(uint32_t partition_id) {
   return key;
 }
 
+Bytes clean_to_key(uint32_t partition_id) {
+  Bytes key(kCleanToPrefix);
+  append_be(key, partition_id);
+  return key;
+}
+
 Bytes segment_row_key(LogClass log_class, uint32_t segment) {
   Bytes key(kSegmentRowPrefix);
   append_be(key, log_class);

@@ -56,6 +56,9 @@ inline constexpr ByteView kLeaderEpochKey = "log/leader-epoch";           ///< u
 /// The offset that a partition's log starts at, u64. Absent: at 0.
 inline constexpr ByteView kLogStartPrefix = "log/start/";
 Bytes log_start_key(uint32_t partition_id);
+/// What compaction has cleaned of a partition, u64. Absent: nothing.
+inline constexpr ByteView kCleanToPrefix = "log/clean/";
+Bytes clean_to_key(uint32_t partition_id);
 
 /// There only between a clean stop and the first write after it: the rows of the open segments say what they hold.
 inline constexpr ByteView kOpenSegmentsKey = "log/open-segments";

@@ -93,6 +93,7 @@ MaintenanceResult LogWriter::maintain(Maintenance& work, const store::Snapshot& 
   }
   // From here on nothing fails.
   for (const Trim& one : work.trims) trim(one, batch);
+  if (work.cleaned) note_cleaned(*work.cleaned, batch);
   for (const SegmentId& segment : work.rolls) roll_early(segment, batch);
   for (const SegmentId& segment : work.removals)
     if (auto row = rows.find(segment); row != rows.end() && remove_segment(segment, row->second, batch))
@@ -171,6 +172,17 @@ void LogWriter::trim(const Trim& work, store::WriteBatch& batch) {
   Bytes value;
   append_be(value, start);
   batch.put(store::Table::kMeta, log_start_key(id), value);
+}
+
+void LogWriter::note_cleaned(const Cleaned& work, store::WriteBatch& batch) {
+  auto owner = topic(work.partition.topic);
+  if (!owner || work.partition.partition >= owner->partitions()) return;
+  const uint32_t id = owner->partition_ids[work.partition.partition];
+  if (work.to <= partition(id)->clean_to) return;
+  touch(id).clean_to = work.to;
+  Bytes value;
+  append_be(value, work.to);
+  batch.put(store::Table::kMeta, clean_to_key(id), value);
 }
 
 void LogWriter::roll_early(const SegmentId& segment, store::WriteBatch& batch) {

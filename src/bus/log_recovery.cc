@@ -25,7 +25,8 @@ class Recovery {
   Result<LogState> run() {
     MILLRACE_TRY(read_counters());
     MILLRACE_TRY(read_topics());
-    MILLRACE_TRY(read_log_starts());
+    MILLRACE_TRY(read_offsets(kLogStartPrefix, log_starts_));
+    MILLRACE_TRY(read_offsets(kCleanToPrefix, clean_to_));
     MILLRACE_TRY(read_segments());
     MILLRACE_TRY(build_partitions());
     return std::move(state_);
@@ -35,7 +36,7 @@ class Recovery {
   Result<uint32_t> counter(ByteView key, uint32_t otherwise);
   Status read_counters();
   Status read_topics();
-  Status read_log_starts();
+  Status read_offsets(ByteView prefix, std::map<uint32_t, uint64_t>& offsets);
   Status read_segments();
   Status read_segment(ByteView key, ByteView value);
   Status scan_segment(LogClass log_class, uint32_t number, OpenSegment& segment);
@@ -49,6 +50,7 @@ class Recovery {
   LogState state_;
   std::map<uint32_t, std::vector<SegmentRange>> ranges_;  ///< by partition id; live partitions only
   std::map<uint32_t, uint64_t> log_starts_;               ///< by partition id; not all have one
+  std::map<uint32_t, uint64_t> clean_to_;                 ///< by partition id; not all have one
 };
 
 Result<uint32_t> Recovery::counter(ByteView key, uint32_t otherwise) {
@@ -98,13 +100,12 @@ Status Recovery::read_topics() {
   return {};
 }
 
-Status Recovery::read_log_starts() {
-  auto rows = snapshot_->scan(Table::kMeta, kLogStartPrefix, prefix_end(kLogStartPrefix));
+Status Recovery::read_offsets(ByteView prefix, std::map<uint32_t, uint64_t>& offsets) {
+  auto rows = snapshot_->scan(Table::kMeta, prefix, prefix_end(prefix));
   for (rows->seek_to_first(); rows->valid(); rows->next()) {
-    if (rows->key().size() != kLogStartPrefix.size() + sizeof(uint32_t) || rows->value().size() != sizeof(uint64_t))
-      return damaged(fmt::format("log start row {} of meta cannot be read", to_hex(rows->key())));
-    log_starts_[load_be<uint32_t>(rows->key().data() + kLogStartPrefix.size())] =
-        load_be<uint64_t>(rows->value().data());
+    if (rows->key().size() != prefix.size() + sizeof(uint32_t) || rows->value().size() != sizeof(uint64_t))
+      return damaged(fmt::format("row {} of meta cannot be read", to_hex(rows->key())));
+    offsets[load_be<uint32_t>(rows->key().data() + prefix.size())] = load_be<uint64_t>(rows->value().data());
   }
   return rows->status();
 }
@@ -212,6 +213,7 @@ Status Recovery::build_partitions() {
               [](const SegmentRange& a, const SegmentRange& b) { return a.first_offset < b.first_offset; });
     PartitionLog log;
     if (auto start = log_starts_.find(id); start != log_starts_.end()) log.log_start = start->second;
+    if (auto clean = clean_to_.find(id); clean != clean_to_.end()) log.clean_to = clean->second;
     // What lies wholly below the start is not the log's any more, though it may not have been removed yet.
     std::erase_if(ranges, [&](const SegmentRange& range) { return range.next_offset <= log.log_start; });
     log.high_watermark = ranges.empty() ? log.log_start : ranges.front().first_offset;

@@ -68,6 +68,7 @@ void LogWriter::remove_topic(const Topic& topic, store::WriteBatch& batch) {
                           log_key(range.log_class, range.segment, id + 1, 0)});
     }
     if (log->log_start > 0) batch.erase(store::Table::kMeta, log_start_key(id));
+    if (log->clean_to > 0) batch.erase(store::Table::kMeta, clean_to_key(id));
     partitions_[id] = std::nullopt;
     removed_.push_back({topic.id, number});
   }

@@ -88,6 +88,7 @@ class LogWriter {
   Result<SegmentId> replace(const Replace& work, std::optional<SegmentId> target, SegmentRows& rows,
                             store::WriteBatch& batch);
   void trim(const Trim& work, store::WriteBatch& batch);
+  void note_cleaned(const Cleaned& work, store::WriteBatch& batch);
   void roll_early(const SegmentId& segment, store::WriteBatch& batch);
   bool remove_segment(const SegmentId& segment, const proto::SegmentRow& row, store::WriteBatch& batch);
 

@@ -29,12 +29,19 @@ struct Replace {
   std::vector<Bytes> batches;
 };
 
+/// Compaction has cleaned the partition's log up to here (PartitionLog::clean_to).
+struct Cleaned {
+  TopicPartition partition;
+  uint64_t to = 0;
+};
+
 /// One operation, atomic as a Commit is.
 struct Maintenance {
   std::vector<Trim> trims;
   std::optional<Replace> replace;
   /// Where `replace` writes to: a segment that an earlier one has begun, of the topic's class; absent: a new one.
   std::optional<SegmentId> target;
+  std::optional<Cleaned> cleaned;
   /// Closed as they are, if they are still open and have batches.
   std::vector<SegmentId> rolls;
   /// Closed segments in which nothing can be reached any more; others are left alone.

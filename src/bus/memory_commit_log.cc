@@ -173,6 +173,20 @@ uint32_t MemoryCommitLog::allocate_partition_ids(uint32_t count) {
   return first;
 }
 
+void MemoryCommitLog::trim(const Trim& trim) {
+  MutexLock lock(mutex_);
+  auto found = state_->partitions.find(trim.partition);
+  if (found == state_->partitions.end()) return;
+  auto& [batches, state] = found->second;
+  state.log_start = std::max(state.log_start, std::min(trim.log_start, state.high_watermark));
+  while (!batches.empty() &&
+         static_cast<uint64_t>(read_batch_info(batches.begin()->second)->next_offset()) <= state.log_start) {
+    state.bytes -= batches.begin()->second.size();
+    batches.erase(batches.begin());
+  }
+  view_.reset();
+}
+
 Status MemoryCommitLog::check(const Commit& commit) const {
   for (const auto& fence : commit.fences) {
     proto::LeaseRow lease;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "bus/commit_log.h"
+#include "bus/maintenance.h"
 #include "bus/topic.h"
 #include "bus/watches.h"
 
@@ -34,6 +35,8 @@ class MemoryCommitLog final : public CommitLog {
   Result<std::unique_ptr<Watch>> watch(std::vector<WatchedOffset> offsets, std::function<void()> wake) override
       EXCLUDES(mutex_);
   uint32_t allocate_partition_ids(uint32_t count) override EXCLUDES(mutex_);
+  /// As retention does it.
+  void trim(const Trim& trim) EXCLUDES(mutex_);
 
  private:
   struct State;

@@ -31,6 +31,8 @@ struct PartitionLog {
   uint64_t log_start = 0;
   uint64_t high_watermark = 0;
   uint64_t bytes = 0;
+  /// Below it each key has at most one record; of the partitions of compacted topics.
+  uint64_t clean_to = 0;
   std::shared_ptr<const Ranges> older;  ///< null when there are none
   SegmentRange newest;
 

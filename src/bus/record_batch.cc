@@ -112,8 +112,7 @@ Result<BatchInfo> read_batch_info(ByteView bytes) {
   info.producer_epoch = load_be<int16_t>(data + kProducerEpochAt);
   info.base_sequence = load_be<int32_t>(data + kBaseSequenceAt);
   info.record_count = load_be<int32_t>(data + kRecordCountAt);
-  // Compaction leaves holes, so a stored batch may have fewer records than offsets; never more, and never none.
-  if (info.record_count < 1 || info.last_offset_delta < 0 || info.record_count - 1 > info.last_offset_delta)
+  if (info.record_count < 0 || info.last_offset_delta < 0 || info.record_count - 1 > info.last_offset_delta)
     return corrupt(fmt::format("record batch says it has {} records and a last offset delta of {}", info.record_count,
                                info.last_offset_delta));
   if ((info.attributes & 7) > static_cast<int>(Compression::kZstd))
@@ -168,7 +167,14 @@ Status RecordReader::next(RecordView& record) {
 }
 
 void BatchBuilder::add(const RecordView& record) {
-  if (count_ == 0) base_timestamp_ms_ = max_timestamp_ms_ = record.timestamp_ms;
+  add_at(count_, record);
+}
+
+void BatchBuilder::add_at(int32_t offset_delta, const RecordView& record) {
+  if (count_ == 0) {
+    max_timestamp_ms_ = record.timestamp_ms;
+    if (!has_base_timestamp_) base_timestamp_ms_ = record.timestamp_ms;
+  }
   max_timestamp_ms_ = std::max(max_timestamp_ms_, record.timestamp_ms);
 
   auto append_nullable = [this](const std::optional<ByteView>& bytes) {
@@ -178,7 +184,7 @@ void BatchBuilder::add(const RecordView& record) {
   scratch_.clear();
   scratch_ += '\0';
   append_varint(scratch_, record.timestamp_ms - base_timestamp_ms_);
-  append_varint(scratch_, count_);
+  append_varint(scratch_, offset_delta);
   append_nullable(record.key);
   append_nullable(record.value);
   append_varint(scratch_, static_cast<int64_t>(record.headers.size()));
@@ -192,14 +198,23 @@ void BatchBuilder::add(const RecordView& record) {
 }
 
 Bytes BatchBuilder::finish() {
-  MILLRACE_ASSERT(count_ > 0, "a record batch has at least one record");
+  MILLRACE_ASSERT(count_ > 0, "a new record batch has at least one record");
+  return finish_at(0, 0, count_ - 1, 0);
+}
+
+Bytes BatchBuilder::finish_at(int64_t base_offset, int32_t leader_epoch, int32_t last_offset_delta,
+                              int16_t attributes) {
+  if (count_ == 0) max_timestamp_ms_ = -1;
   Bytes batch(kBatchHeaderBytes, '\0');
   batch.reserve(bytes());
   batch += records_;
   char* data = batch.data();
   store_be(data + kLengthAt, static_cast<int32_t>(batch.size() - kLengthExcludes));
   data[kMagicAt] = kMagic;
-  store_be(data + kLastOffsetDeltaAt, count_ - 1);
+  store_be(data + kBaseOffsetAt, base_offset);
+  store_be(data + kLeaderEpochAt, leader_epoch);
+  store_be(data + kAttributesAt, attributes);
+  store_be(data + kLastOffsetDeltaAt, last_offset_delta);
   store_be(data + kBaseTimestampAt, base_timestamp_ms_);
   store_be(data + kMaxTimestampAt, max_timestamp_ms_);
   store_be(data + kProducerIdAt, kNoProducerId);
@@ -209,6 +224,8 @@ Bytes BatchBuilder::finish() {
   store_be(data + kCrcAt, crc_of(batch));
   records_.clear();
   count_ = 0;
+  base_timestamp_ms_ = 0;
+  has_base_timestamp_ = false;
   return batch;
 }
 

@@ -56,13 +56,20 @@ struct BatchInfo {
   TimestampType timestamp_type() const { return static_cast<TimestampType>((attributes >> 3) & 1); }
   bool is_transactional() const { return (attributes & 0x10) != 0; }
   bool is_control() const { return (attributes & 0x20) != 0; }
+  /// KIP-534: when compaction may drop the batch's tombstones; it lies where the base timestamp was.
+  std::optional<int64_t> delete_horizon_ms() const {
+    return (attributes & kHasDeleteHorizon) != 0 ? std::optional(base_timestamp_ms) : std::nullopt;
+  }
+  static constexpr int16_t kHasDeleteHorizon = 0x40;
 };
 
 /// Reads the fixed part of the batch at the start of `bytes`, which may go on behind it. Checks lengths, the magic byte
-/// and the counts against each other, not the CRC. Errors: kInvalidArgument CORRUPT_MESSAGE, UNSUPPORTED_MAGIC.
+/// and the counts against each other, not the CRC. Compaction leaves batches with fewer records than offsets, even
+/// none. Errors: kInvalidArgument CORRUPT_MESSAGE, UNSUPPORTED_MAGIC.
 Result<BatchInfo> read_batch_info(ByteView bytes);
 
-/// read_batch_info, and the CRC, and that nothing follows the batch. What a client's batch must pass at append.
+/// read_batch_info, and the CRC, and that nothing follows the batch. What check_append() (topic.h) asks of a new one
+/// comes on top.
 Result<BatchInfo> check_batch(ByteView batch);
 
 /// Gives a batch its place in the log. `batch` has at least kBatchHeaderBytes.
@@ -100,12 +107,22 @@ class BatchBuilder {
   /// The batch, with base offset 0. There must be a record.
   Bytes finish();
 
+  // For compaction, which leaves holes and moves records to other batches.
+
+  /// As add(), at an offset that is `offset_delta` behind the batch's first and greater than the last one's.
+  void add_at(int32_t offset_delta, const RecordView& record);
+  /// All deltas of time are counted from here, instead of from the first record's. Before the first record.
+  void set_base_timestamp(int64_t base_ms) { base_timestamp_ms_ = base_ms, has_base_timestamp_ = true; }
+  /// A batch that ends with that offset, perhaps without a record.
+  Bytes finish_at(int64_t base_offset, int32_t leader_epoch, int32_t last_offset_delta, int16_t attributes);
+
  private:
   Bytes records_;
   Bytes scratch_;
   int32_t count_ = 0;
   int64_t base_timestamp_ms_ = 0;
   int64_t max_timestamp_ms_ = 0;
+  bool has_base_timestamp_ = false;
 };
 
 /// The offset of the first record of the batch whose timestamp is at least `timestamp_ms`, or nullopt. A compressed

@@ -14,6 +14,11 @@ class StoreView final : public View {
             PartitionTable partitions)
       : snapshot_(std::move(snapshot)), topics_(std::move(topics)), partitions_(std::move(partitions)) {}
 
+  // For maintenance, which has to know where things lie.
+  const store::Snapshot& snapshot() const { return *snapshot_; }
+  const TopicMap& topics() const { return *topics_; }
+  const PartitionTable& partitions() const { return partitions_; }
+
   Result<std::optional<Row>> get(store::Table table, ByteView key) const override;
   Result<std::vector<std::pair<Bytes, Row>>> list(store::Table table, ByteView prefix, ByteView after,
                                                   size_t limit) const override;

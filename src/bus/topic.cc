@@ -87,6 +87,14 @@ Status check_append(const Topic& topic, const BatchInfo& info, ByteView batch) {
     return fail(ErrorKind::kInvalidArgument, "MESSAGE_TOO_LARGE",
                 fmt::format("a record batch of {} bytes for topic '{}' is over its max.message.bytes of {}",
                             batch.size(), topic.name, topic.settings.max_message_bytes));
+  if (info.record_count != info.last_offset_delta + 1)
+    return fail(ErrorKind::kInvalidArgument, "CORRUPT_MESSAGE",
+                fmt::format("a record batch of {} records for topic '{}' with a last offset delta of {}",
+                            info.record_count, topic.name, info.last_offset_delta));
+  if (info.delete_horizon_ms())
+    return fail(
+        ErrorKind::kInvalidArgument, "INVALID_RECORD",
+        fmt::format("a record batch for topic '{}' with a delete horizon, which only compaction sets", topic.name));
   if (!topic.settings.cleanup_compact || info.is_control() || info.compression() != Compression::kNone) return {};
   RecordView record;
   for (RecordReader reader(info, batch); reader.more();) {

@@ -111,6 +111,13 @@ Status RocksStore::drop_files_in_range(Table table, ByteView from, ByteView to) 
   return tl::unexpected<Error>(damage_or_io(status, fmt::format("cannot drop files of table {}", name_of(table))));
 }
 
+uint64_t RocksStore::oldest_snapshot_sequence() const {
+  if (live_snapshots_.load(std::memory_order_acquire) == 0) return UINT64_MAX;
+  uint64_t oldest = 0;
+  db().GetIntProperty(tables_[0], rocksdb::DB::Properties::kOldestSnapshotSequence, &oldest);
+  return oldest;
+}
+
 Stats RocksStore::stats() const {
   Stats stats;
   stats.wal_bytes = wal_bytes_.load(std::memory_order_relaxed);

@@ -40,6 +40,7 @@ class RocksStore final : public Store {
   Status write(WriteBatch& batch, Durability durability) override;
   bool failed() const override { return errors().failed(); }
   std::shared_ptr<const Snapshot> snapshot() const override;
+  uint64_t oldest_snapshot_sequence() const override;
   uint64_t last_sequence() const override { return db().GetLatestSequenceNumber(); }
   Status checkpoint(const std::filesystem::path& to) override;
   Status close() override;

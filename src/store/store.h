@@ -152,6 +152,9 @@ class Store {
   /// RocksDB's last sequence number: every row of a batch takes one. Stable between writes.
   virtual uint64_t last_sequence() const = 0;
 
+  /// last_sequence() when the oldest snapshot that is still held was taken; UINT64_MAX when there is none.
+  virtual uint64_t oldest_snapshot_sequence() const = 0;
+
   /// A consistent copy made of hard links where possible; `to` must not exist. Safe while writes go on.
   virtual Status checkpoint(const std::filesystem::path& to) = 0;
 
@@ -159,7 +162,8 @@ class Store {
   /// The destructor does not do this: a Store that is dropped without close() looks like a crash.
   virtual Status close() = 0;
 
-  /// Removes whole files inside the ranges already erased (retention). Best effort, may be called any time.
+  /// Removes whole files inside ranges already erased (retention). Best effort. Snapshots do not hold such files: not
+  /// before oldest_snapshot_sequence() has passed the erasure.
   virtual Status drop_files_in_range(Table table, ByteView from, ByteView to) = 0;
 
   virtual const OpenReport& open_report() const = 0;

@@ -1,0 +1,265 @@
+#include "bus/log_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/thread.h"
+
+namespace millrace::bus {
+
+LogKeeper::LogKeeper(CommitPipeline& log, store::Store& store, const Clock& clock, Options options)
+    : log_(log), store_(store), clock_(clock), options_(options) {}
+
+LogKeeper::~LogKeeper() {
+  stop();
+}
+
+void LogKeeper::start(Health& health) {
+  heartbeat_ = health.watch("log-keeper", [this] {
+    MutexLock lock(mutex_);
+    nudged_ = true;
+    wake_.notify_all();
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+void LogKeeper::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  heartbeat_.reset();
+}
+
+void LogKeeper::run() {
+  name_this_thread("log-keeper");
+  ScrubPlace place;
+  bool scrubbing = false;
+  int64_t next_pass_ns = clock_.steady_ns() + std::chrono::nanoseconds(options_.interval).count();
+  int64_t next_round_ms = clock_.wall_ms() + options_.interval.count();
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+      nudged_ = false;
+    }
+    heartbeat_->beat();
+    Status status;
+    if (clock_.steady_ns() >= next_pass_ns) {
+      status = run_once();
+      next_pass_ns = clock_.steady_ns() + std::chrono::nanoseconds(options_.interval).count();
+    }
+    if (options_.scrub_interval.count() > 0 && !scrubbing && clock_.wall_ms() >= next_round_ms) {
+      place = {};
+      scrubbing = true;
+      next_round_ms = clock_.wall_ms() + options_.scrub_interval.count();
+    }
+    if (status && scrubbing) {
+      auto more = scrub_some(place);
+      if (!more)
+        status = tl::unexpected(std::move(more.error()));
+      else
+        scrubbing = *more;
+    }
+    if (!status && status.error().code != "STOPPING")
+      spdlog::warn("keeping the log in order has to wait: {}", to_string(status.error()));
+    if (status && scrubbing) continue;
+    MutexLock lock(mutex_);
+    const auto left = std::chrono::nanoseconds(std::max<int64_t>(next_pass_ns - clock_.steady_ns(), 0));
+    if (!stopping_ && !nudged_) wake_.wait_for(mutex_, left);
+  }
+}
+
+Status LogKeeper::spend(uint64_t bytes, uint64_t per_second) {
+  if (heartbeat_) heartbeat_->beat();
+  auto left = std::chrono::nanoseconds(per_second == 0 ? 0 : bytes * 1'000'000'000 / per_second);
+  const auto end = std::chrono::steady_clock::now() + left;
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (stopping_) return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
+    left = end - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return {};
+    nudged_ = false;
+    wake_.wait_for(mutex_, left);
+    if (nudged_ && heartbeat_) heartbeat_->beat();
+  }
+}
+
+bool LogKeeper::note_damage(const Error& error) {
+  if (error.kind != ErrorKind::kCorruption) return false;
+  MutexLock lock(mutex_);
+  if (std::find(damages_.begin(), damages_.end(), error.message) != damages_.end()) return true;
+  stats_.damages.fetch_add(1, std::memory_order_relaxed);
+  spdlog::error("damage was found: {}", error.message);
+  if (damages_.size() < kMaxDamages) damages_.push_back(error.message);
+  return true;
+}
+
+std::vector<std::string> LogKeeper::damages() const {
+  MutexLock lock(mutex_);
+  return damages_;
+}
+
+Status LogKeeper::run_once() {
+  targets_.clear();
+  drop_files();
+  MILLRACE_TRY(retain());
+  MILLRACE_TRY(move_stranded());
+  MILLRACE_TRY(compact());
+  MILLRACE_TRY(retain());
+  drop_files();
+  stats_.passes.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status LogKeeper::retain() {
+  // What one round closes the next one may remove.
+  for (bool closed_some = true, more = true; more;) {
+    auto view = log_.store_view();
+    if (!view) return {};
+    auto plan = plan_retention(*view, log_.options().log, clock_.wall_ms());
+    view.reset();
+    if (!plan) {
+      if (note_damage(plan.error())) return {};
+      return tl::unexpected(std::move(plan.error()));
+    }
+    closed_ = std::move(plan->closed);
+    open_ = std::move(plan->open);
+    stats_.segments.store(plan->segments, std::memory_order_relaxed);
+    stats_.dead_bytes.store(plan->dead_bytes, std::memory_order_relaxed);
+    if (plan->is_empty()) return {};
+    const size_t trims = plan->work.trims.size();
+    const bool closes = !plan->work.rolls.empty();
+    auto receipt = log_.maintain(std::move(plan->work));
+    if (!receipt) return tl::unexpected(std::move(receipt.error()));
+    stats_.trims.fetch_add(trims, std::memory_order_relaxed);
+    stats_.removed_segments.fetch_add(receipt->removed.size(), std::memory_order_relaxed);
+    for (const SegmentId& segment : receipt->removed) drops_.push_back({segment, store_.last_sequence()});
+    // Not again for what cannot be closed.
+    more = trims > 0 || !receipt->removed.empty() || (closes && closed_some);
+    closed_some = false;
+    MILLRACE_TRY(spend(0, 0));
+  }
+  return {};
+}
+
+/// A removed segment's rows are erased, and compactions would free their space some day; whole files go at once. Only
+/// when nobody reads them any more in an older view.
+void LogKeeper::drop_files() {
+  const uint64_t oldest = store_.oldest_snapshot_sequence();
+  // A file holds several segments: everything between two that live goes together.
+  std::set<SegmentId> kept = closed_;
+  kept.insert(open_.begin(), open_.end());
+  for (const Drop& drop : drops_)
+    if (oldest < drop.sequence) kept.insert(drop.segment);
+  std::erase_if(drops_, [&](const Drop& drop) {
+    if (kept.contains(drop.segment)) return false;
+    auto [from, to] = segment_bounds(drop.segment);
+    const auto next = kept.upper_bound(drop.segment);
+    if (next != kept.end() && next->log_class == drop.segment.log_class) to = segment_bounds(*next).first;
+    if (next != kept.begin() && std::prev(next)->log_class == drop.segment.log_class)
+      from = segment_bounds(*std::prev(next)).second;
+    else
+      from = log_key(drop.segment.log_class, 0, 0, 0);
+    if (auto status = store_.drop_files_in_range(table_of(drop.segment.log_class), from, to); !status)
+      spdlog::warn("freeing the files of segment {} of class {}: {}", drop.segment.number, drop.segment.log_class,
+                   to_string(status.error()));
+    return true;
+  });
+}
+
+Status LogKeeper::move_stranded() {
+  auto view = log_.store_view();
+  if (!view) return {};
+  auto plan = plan_retention(*view, log_.options().log, clock_.wall_ms());
+  view.reset();
+  if (!plan) {
+    if (note_damage(plan.error())) return {};
+    return tl::unexpected(std::move(plan.error()));
+  }
+  for (const Stranded& stranded : plan->stranded) {
+    for (bool more = true; more;) {
+      auto moved = move_head(stranded);
+      if (!moved && !note_damage(moved.error())) return tl::unexpected(std::move(moved.error()));
+      more = moved && *moved;
+    }
+  }
+  return {};
+}
+
+Result<bool> LogKeeper::move_head(const Stranded& stranded) {
+  auto view = log_.store_view();
+  if (!view) return false;
+  auto topic = view->topics().find(stranded.partition.topic);
+  if (topic == view->topics().end()) return false;
+  const PartitionLog* log = view->partitions().find(topic->second->partition_ids[stranded.partition.partition]);
+  const LogClass log_class = log_class_of(*topic->second);
+  // The rest of the range, if there is one.
+  std::optional<SegmentRange> range;
+  for (size_t i = 0; i < log->ranges() && !range; ++i)
+    if (log->range(i).log_class == stranded.range.log_class && log->range(i).segment == stranded.range.segment &&
+        log->range(i).next_offset == stranded.range.next_offset)
+      range = log->range(i);
+  if (!range) return false;
+  const uint64_t offset = std::max(range->first_offset, log->log_start);
+  view.reset();
+  auto batches = read_chunk(stranded.partition, offset, range->next_offset);
+  if (!batches) return tl::unexpected(std::move(batches.error()));
+  if (batches->empty()) return false;
+  uint64_t bytes = 0;
+  for (const Bytes& batch : *batches) bytes += batch.size();
+  auto replaced = replace(stranded.partition, *range, bytes, *std::move(batches), log_class);
+  if (!replaced || !*replaced) return replaced;
+  stats_.moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  MILLRACE_TRY(spend(2 * bytes, options_.io_bytes_per_second));
+  return true;
+}
+
+Result<std::vector<Bytes>> LogKeeper::read_chunk(const TopicPartition& partition, uint64_t offset, uint64_t end) {
+  std::vector<Bytes> batches;
+  auto view = log_.store_view();
+  if (!view) return batches;
+  auto fetched = view->fetch(partition, offset, kChunkBytes);
+  if (!fetched) {
+    // Retention has passed, or the topic is gone.
+    if (fetched.error().code == "OFFSET_OUT_OF_RANGE" || fetched.error().code == "UNKNOWN_TOPIC_OR_PARTITION")
+      return batches;
+    return fetched;
+  }
+  for (Bytes& batch : *fetched) {
+    auto info = check_batch(batch);
+    if (!info)
+      return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
+                  fmt::format("{}, near offset {}: {}", describe(partition), offset, info.error().message));
+    if (static_cast<uint64_t>(info->next_offset()) > end) break;
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+Result<bool> LogKeeper::replace(const TopicPartition& partition, const SegmentRange& range, uint64_t source_bytes,
+                                std::vector<Bytes> batches, LogClass log_class) {
+  uint64_t bytes = 0;
+  for (const Bytes& batch : batches) bytes += batch.size();
+  Maintenance work;
+  if (auto target = targets_.find(log_class); target != targets_.end()) work.target = target->second.segment;
+  const SegmentId source{range.log_class, range.segment};
+  if (work.target == source) work.target.reset();
+  work.replace = Replace{partition, source, range.first_offset, source_bytes, std::move(batches)};
+  auto receipt = log_.maintain(std::move(work));
+  if (!receipt) {
+    targets_.erase(log_class);
+    if (receipt.error().code == "LOG_CHANGED" || receipt.error().code == "UNKNOWN_TOPIC_OR_PARTITION") return false;
+    return tl::unexpected(std::move(receipt.error()));
+  }
+  Target& target = targets_[log_class];
+  if (target.segment != *receipt->target) target = {*receipt->target, 0};
+  target.bytes += bytes;
+  if (target.bytes >= log_.options().log.segment_bytes) targets_.erase(log_class);
+  return true;
+}
+
+}  // namespace millrace::bus
