@@ -116,7 +116,7 @@ class MemoryView final : public View {
     auto found = state_.partitions.find(partition);
     if (found == state_.partitions.end()) return unknown_partition(partition);
     for (const auto& [base_offset, batch] : found->second.batches) {
-      auto offset = first_offset_at(batch, timestamp_ms);
+      auto offset = first_offset_at(batch, timestamp_ms, found->second.state.log_start);
       if (!offset) return tl::unexpected(offset.error());
       if (*offset) return **offset;
     }

@@ -229,16 +229,17 @@ Bytes BatchBuilder::finish_at(int64_t base_offset, int32_t leader_epoch, int32_t
   return batch;
 }
 
-Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms) {
+Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms, uint64_t from) {
   auto info = read_batch_info(batch);
   if (!info) return tl::unexpected(std::move(info.error()));
   if (info->max_timestamp_ms < timestamp_ms) return std::nullopt;
   if (info->compression() != Compression::kNone || info->timestamp_type() == TimestampType::kLogAppendTime)
-    return static_cast<uint64_t>(info->base_offset);
+    return std::max(static_cast<uint64_t>(info->base_offset), from);
   RecordView record;
   for (RecordReader reader(*info, batch); reader.more();) {
     MILLRACE_TRY(reader.next(record));
-    if (record.timestamp_ms >= timestamp_ms) return static_cast<uint64_t>(record.offset);
+    const auto offset = static_cast<uint64_t>(record.offset);
+    if (offset >= from && record.timestamp_ms >= timestamp_ms) return offset;
   }
   return std::nullopt;
 }

@@ -125,9 +125,9 @@ class BatchBuilder {
   bool has_base_timestamp_ = false;
 };
 
-/// The offset of the first record of the batch whose timestamp is at least `timestamp_ms`, or nullopt. A compressed
-/// batch answers with its first record's. Errors: kCorruption.
-Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms);
+/// The offset of the batch's first record at or after offset `from` whose timestamp is at least `timestamp_ms`, or
+/// nullopt. A compressed batch answers with `from`, at least its first record's. Errors: kCorruption.
+Result<std::optional<uint64_t>> first_offset_at(ByteView batch, int64_t timestamp_ms, uint64_t from);
 
 /// The most bytes that add() can need for this record, for limits before building.
 size_t record_bytes_bound(const RecordView& record);

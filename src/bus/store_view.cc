@@ -140,9 +140,9 @@ Result<std::optional<uint64_t>> StoreView::search_range(const TopicPartition& pa
       snapshot_->scan(table_of(range.log_class), log_key(range.log_class, range.segment, id, range.first_offset),
                       log_key(range.log_class, range.segment, id, range.next_offset));
   for (rows->seek_for_prev(log_key(range.log_class, range.segment, id, from)); rows->valid(); rows->next()) {
-    auto offset = first_offset_at(rows->value(), timestamp_ms);
+    auto offset = first_offset_at(rows->value(), timestamp_ms, from);
     if (!offset) return damaged(partition, range, parse_log_key(rows->key()).base_offset, offset.error().message);
-    if (*offset) return std::max(**offset, from);
+    if (*offset) return **offset;
   }
   MILLRACE_TRY(rows->status());
   return std::nullopt;

@@ -1,9 +1,11 @@
-// Random commits, restarts and reads: the durable carrier against the one in memory. MILLRACE_TEST_LONG=1 does more.
+// Random commits, trims, passes of the log keeper, restarts and reads: the durable carrier against the one in memory.
+// MILLRACE_TEST_LONG=1 does more.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdlib>
 #include <random>
 
+#include "bus/log_keeper.h"
 #include "tests/bus/pipeline_fixture.h"
 #include "tests/support/random_seed.h"
 
@@ -16,6 +18,8 @@ class CommitModel : public PipelineFixture {
     std::string name;
     Uuid id;
     std::vector<uint32_t> partitions;
+    bool compacts = false;  ///< now or once: records may be gone, save the last of each key
+    bool trimmed = false;   ///< at any offset, not only between ranges
   };
   /// The same commit for both carriers; only versions differ.
   struct Pair {
@@ -61,8 +65,9 @@ class CommitModel : public PipelineFixture {
       RecordView record;
       Bytes value(pick(chance(10) ? 600 : 60), 'v');
       record.timestamp_ms = some_time();
-      if (!chance(5)) record.key = "key";
-      record.value = value;
+      const Bytes key = "key" + std::to_string(pick(5));
+      if (!chance(5)) record.key = key;
+      if (!chance(15)) record.value = value;
       builder.add(record);
     }
     Bytes batch = builder.finish();
@@ -75,12 +80,13 @@ class CommitModel : public PipelineFixture {
     const Known& topic = topics[pick(topics.size())];
     return {topic.id, static_cast<uint32_t>(pick(topic.partitions.size() + (chance(3) ? 1 : 0)))};
   }
-  void put_topic(Pair& pair, const Known& topic) {
+  void put_topic(Pair& pair, Known& topic) {
     proto::TopicRow row;
     row.set_id(Bytes(topic.id.view()));
     row.set_name(topic.name);
     *row.mutable_config() = some_config();
     for (uint32_t id : topic.partitions) row.add_partitions(id);
+    topic.compacts = topic.compacts || row.config().has_cleanup_policy();
     pair.both([&](Commit& commit) {
       commit.state.push_back({Table::kTopics, Bytes(commit.home.prefix()), row.SerializeAsString()});
     });
@@ -96,7 +102,7 @@ class CommitModel : public PipelineFixture {
     Pair pair(topic_home(name));
     auto topic = std::find_if(topics.begin(), topics.end(), [&](const Known& known) { return known.name == name; });
     if (topic == topics.end() || chance(10)) {
-      Known fresh{name, {}, {}};
+      Known fresh{name, {}, {}, false, false};
       for (auto& byte : fresh.id.bytes) byte = static_cast<uint8_t>(random());
       grow(fresh);
       put_topic(pair, fresh);
@@ -229,7 +235,38 @@ class CommitModel : public PipelineFixture {
       same_version((*expected)[i].second.version, rows[i].second.version);
     }
   }
-  void compare_partition(const TopicPartition& place) {
+  void trim_some() {
+    if (topics.empty()) return;
+    Known& topic = topics[pick(topics.size())];
+    const TopicPartition place{topic.id, static_cast<uint32_t>(pick(topic.partitions.size()))};
+    auto state = model.view()->partition(place);
+    const Trim trim{place, pick(state ? state->high_watermark + 2 : 2)};
+    Maintenance work;
+    work.trims.push_back(trim);
+    ASSERT_TRUE(log().maintain(std::move(work)));
+    model.trim(trim);
+    topic.trimmed = true;
+    ++outcomes["trims"];
+  }
+  /// What the keeper removed, the model forgets; whether it was right to, its own tests say.
+  void keep() {
+    LogKeeper::Options keeping;
+    keeping.io_bytes_per_second = 0;
+    keeping.compaction_memory_bytes = 100 + pick(2'000);
+    LogKeeper keeper(log(), durable->store(), clock, keeping);
+    auto kept = keeper.run_once();
+    ASSERT_TRUE(kept) << to_string(kept.error());
+    ASSERT_TRUE(keeper.damages().empty()) << keeper.damages().front();
+    outcomes["removed segments"] += static_cast<int>(keeper.stats().removed_segments);
+    outcomes["moved bytes"] += static_cast<int>(keeper.stats().moved_bytes);
+    outcomes["compacted bytes"] += static_cast<int>(keeper.stats().compacted_bytes);
+    auto view = log().view();
+    for (const Known& topic : topics)
+      for (uint32_t i = 0; i < topic.partitions.size(); ++i)
+        if (auto state = view->partition({topic.id, i})) model.trim({{topic.id, i}, state->log_start});
+  }
+  void compare_partition(const TopicPartition& place, const Known* topic) {
+    const bool compacts = topic == nullptr || topic->compacts, trimmed = topic == nullptr || topic->trimmed;
     auto in_model = model.view(), in_real = log().view();
     auto expected = in_model->partition(place), state = in_real->partition(place);
     ASSERT_EQ(expected.has_value(), state.has_value());
@@ -237,12 +274,15 @@ class CommitModel : public PipelineFixture {
       ASSERT_EQ(expected->log_start, state->log_start);
       ASSERT_EQ(expected->high_watermark, state->high_watermark);
       uint64_t bytes = 0;
-      const auto batches = in_real->fetch(place, 0, 1u << 30).value();
+      const auto batches = in_real->fetch(place, state->log_start, 1u << 30).value();
       for (const Bytes& batch : batches) bytes += batch.size();
-      ASSERT_EQ(state->bytes, bytes);
-      ASSERT_LE(state->bytes, expected->bytes) << "joining batches saves their headers";
+      // What lies below the start in the same range still counts.
+      ASSERT_GE(state->bytes, bytes);
+      ASSERT_TRUE(trimmed || state->bytes == bytes) << state->bytes << " " << bytes;
+      ASSERT_TRUE(trimmed || compacts || state->bytes <= expected->bytes) << "joining batches saves their headers";
     }
-    compare_fetch(*in_model, *in_real, place, 0, 1u << 30);
+    if (compacts) return compare_compacted(*in_model, *in_real, place);
+    compare_fetch(*in_model, *in_real, place, state ? state->log_start : 0, 1u << 30);
     for (int i = 0; i < 3; ++i)
       compare_fetch(*in_model, *in_real, place, pick(state ? state->high_watermark + 2 : 2), 1 + pick(3'000));
     for (int i = 0; i < 3; ++i) {
@@ -253,6 +293,43 @@ class CommitModel : public PipelineFixture {
         ASSERT_EQ(*there, *here);
       }
     }
+  }
+  struct Keyed {
+    std::string key, text;
+    bool has_key = false, tombstone = false;
+  };
+  static std::map<int64_t, Keyed> keyed_records_of(const std::vector<Bytes>& batches, uint64_t from) {
+    std::map<int64_t, Keyed> records;
+    for (const Bytes& batch : batches) {
+      const BatchInfo info = *check_batch(batch);
+      RecordView record;
+      for (RecordReader reader(info, batch); reader.more();) {
+        EXPECT_TRUE(reader.next(record));
+        if (record.offset < static_cast<int64_t>(from)) continue;
+        records[record.offset] = {Bytes(record.key.value_or("")),
+                                  fmt::format("{} {}", record.timestamp_ms, to_hex(record.value.value_or("null"))),
+                                  record.key.has_value(), !record.value};
+      }
+    }
+    return records;
+  }
+  /// What is there is what was there, and what is not was overtaken or is a tombstone.
+  static void compare_compacted(const View& in_model, const View& in_real, const TopicPartition& place) {
+    auto state = in_real.partition(place);
+    if (!state) return;
+    auto expected = keyed_records_of(in_model.fetch(place, state->log_start, 1u << 30).value(), state->log_start);
+    const auto records = keyed_records_of(in_real.fetch(place, state->log_start, 1u << 30).value(), state->log_start);
+    std::map<std::string, int64_t> last;
+    for (const auto& [offset, record] : expected) last[record.key] = offset;
+    for (const auto& [offset, record] : expected) {
+      auto found = records.find(offset);
+      if (found != records.end()) {
+        ASSERT_EQ(found->second.text, record.text) << offset;
+      } else {
+        ASSERT_TRUE(record.has_key && (last[record.key] > offset || record.tombstone)) << offset;
+      }
+    }
+    for (const auto& [offset, record] : records) ASSERT_TRUE(expected.contains(offset)) << offset;
   }
   /// Every record as a text, by its offset. Batches may be joined, so only their records can be compared; those of a
   /// batch that stays closed are its bytes.
@@ -305,8 +382,8 @@ class CommitModel : public PipelineFixture {
       for (Table table : {Table::kGroups, Table::kMeta, Table::kTimers}) compare_rows(table, one.prefix());
     compare_rows(Table::kTopics, "");
     for (const Known& topic : topics)
-      for (uint32_t i = 0; i <= topic.partitions.size(); ++i) compare_partition({topic.id, i});
-    if (!gone.empty()) compare_partition({gone.back(), 0});
+      for (uint32_t i = 0; i <= topic.partitions.size(); ++i) compare_partition({topic.id, i}, &topic);
+    if (!gone.empty()) compare_partition({gone.back(), 0}, nullptr);
   }
   /// Partition ids of commits that were refused are given again after a restart.
   void forget_refused_topics() {
@@ -321,6 +398,8 @@ class CommitModel : public PipelineFixture {
   void step() {
     commit_some();
     clock.advance(std::chrono::milliseconds(chance(3) ? pick(13ll * 3600 * 1000) : pick(2'000)));
+    if (chance(5)) trim_some();
+    if (chance(5)) keep();
     if (chance(3)) {
       if (chance(50))
         durable->stop();
@@ -356,9 +435,9 @@ TEST_F(CommitModel, TheDurableLogDoesWhatTheModelDoes) {
   }
   compare_all();
   for (const auto& [outcome, count] : outcomes) RecordProperty(outcome, count);
-  for (const char* outcome :
-       {"accepted", "replayed", "CONDITION_FAILED", "FENCED", "UNKNOWN_TOPIC_OR_PARTITION", "IDEMPOTENCY_KEY_REUSED",
-        "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE", "restarts"})
+  for (const char* outcome : {"accepted", "replayed", "CONDITION_FAILED", "FENCED", "UNKNOWN_TOPIC_OR_PARTITION",
+                              "IDEMPOTENCY_KEY_REUSED", "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE",
+                              "restarts", "trims", "removed segments", "moved bytes", "compacted bytes"})
     EXPECT_GT(outcomes[outcome], 0) << outcome << " was never met";
 }
 

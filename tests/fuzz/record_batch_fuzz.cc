@@ -34,7 +34,7 @@ void check_sound(const Bytes& batch) {
   const auto info = bus::check_batch(batch);
   if (!info) return;
   require(info->total_bytes == batch.size(), "a checked batch has nothing behind it");
-  (void)bus::first_offset_at(batch, info->max_timestamp_ms);
+  (void)bus::first_offset_at(batch, info->max_timestamp_ms, 0);
   bus::Topic topic;
   topic.name = "t";
   topic.settings.cleanup_compact = true;
