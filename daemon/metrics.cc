@@ -25,6 +25,24 @@ void bus_metrics(const bus::CommitPipeline& pipeline, api::MetricsPage& page) {
              static_cast<double>(pipeline.watches()));
 }
 
+void keeper_metrics(const bus::KeeperStats& stats, api::MetricsPage& page) {
+  page.gauge("millrace_log_segments", "Segments of the log.", number(stats.segments));
+  page.gauge("millrace_log_dead_bytes", "In closed segments, of records that nobody can reach.",
+             number(stats.dead_bytes));
+  page.counter("millrace_log_keeper_passes_total", "Times the log was looked through.", number(stats.passes));
+  page.counter("millrace_log_trims_total", "Times a partition lost its oldest records to retention.",
+               number(stats.trims));
+  page.counter("millrace_log_segments_removed_total", "Segments freed.", number(stats.removed_segments));
+  page.counter("millrace_log_moved_bytes_total", "Written again so that a segment could be freed.",
+               number(stats.moved_bytes));
+  page.counter("millrace_compaction_read_bytes_total", "Read by compaction.", number(stats.cleaned_bytes));
+  page.counter("millrace_compaction_saved_bytes_total", "Of records that compaction left out.",
+               number(stats.compacted_bytes));
+  page.counter("millrace_scrub_bytes_total", "Read to compare checksums.", number(stats.scrubbed_bytes));
+  page.counter("millrace_scrub_rounds_total", "Times that everything has been read.", number(stats.scrub_rounds));
+  page.counter("millrace_damages_total", "Places found damaged.", number(stats.damages));
+}
+
 void store_metrics(const store::Store& store, api::MetricsPage& page) {
   store::Stats stats = store.stats();
   page.gauge("millrace_store_wal_bytes", "Write-ahead log since the last flush.", static_cast<double>(stats.wal_bytes));
@@ -53,11 +71,13 @@ void http_metrics(const http::Stats& stats, api::MetricsPage& page) {
 
 }  // namespace
 
-std::string metrics_text(const bus::CommitPipeline& pipeline, const store::Store& store, const http::Stats& http) {
+std::string metrics_text(const bus::CommitPipeline& pipeline, const bus::LogKeeper& keeper, const store::Store& store,
+                         const http::Stats& http) {
   api::MetricsPage page;
   page.info("millrace_build_info", "Version and revision.",
             {{"version", std::string(version())}, {"revision", std::string(git_revision())}});
   bus_metrics(pipeline, page);
+  keeper_metrics(keeper.stats(), page);
   store_metrics(store, page);
   http_metrics(http, page);
   return page.text();

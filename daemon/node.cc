@@ -9,6 +9,7 @@
 #include "api/topics.h"
 #include "base/version.h"
 #include "bus/commit_pipeline.h"
+#include "bus/log_keeper.h"
 #include "daemon/metrics.h"
 #include "http/problem.h"
 #include "http/routes/routes.h"
@@ -46,6 +47,7 @@ class WholeNode final : public Node {
 
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<bus::CommitPipeline> pipeline_;
+  std::unique_ptr<bus::LogKeeper> keeper_;
   std::unique_ptr<api::TopicsApi> topics_;
   std::unique_ptr<api::RecordsApi> records_;
   std::unique_ptr<http::Server> server_;
@@ -121,6 +123,14 @@ Status WholeNode::start_bus() {
   auto pipeline = bus::CommitPipeline::start(*store_, clock_, health_, std::move(options));
   if (!pipeline) return tl::unexpected(std::move(pipeline.error()));
   pipeline_ = *std::move(pipeline);
+  bus::LogKeeper::Options keeping;
+  keeping.interval = bus.retention_check_interval;
+  keeping.io_bytes_per_second = bus.maintenance_bytes_per_second;
+  keeping.compaction_memory_bytes = bus.compaction_memory_bytes;
+  keeping.scrub_interval = bus.scrub_interval;
+  keeping.scrub_bytes_per_second = bus.scrub_bytes_per_second;
+  keeper_ = std::make_unique<bus::LogKeeper>(*pipeline_, *store_, clock_, keeping);
+  keeper_->start(health_);
   api::TopicsApi::Options topics;
   topics.default_partitions = bus.default_partitions;
   topics.defaults = topic_defaults();
@@ -158,7 +168,7 @@ Status WholeNode::start_http() {
   http::add_node_routes(
       *router,
       {[this] { return info(); }, [this] { return ready(); },
-       [this] { return metrics_text(*pipeline_, *store_, server_->stats()); }, config_.node.loop_stuck_after},
+       [this] { return metrics_text(*pipeline_, *keeper_, *store_, server_->stats()); }, config_.node.loop_stuck_after},
       health_);
   router->add_openapi("Millrace", std::string(version()), "A durable partitioned log, and what is built on it.");
   auto server = http::Server::listen(http_options(config_.http), std::move(router), health_);
@@ -172,18 +182,21 @@ Status WholeNode::start_http() {
 std::string WholeNode::info() const {
   const store::OpenReport& report = store_->open_report();
   const store::Stats stats = store_->stats();
+  std::string damages;
+  for (const std::string& damage : keeper_->damages())
+    damages += (damages.empty() ? "" : ",") + http::json_quote(damage);
   return fmt::format(
       R"({{"name":{},"version":"{}","revision":"{}","build":"{}","rocksdb":"{}","pid":{},"uptimeMs":"{}",)"
       R"("dataDirectory":{},"commitDurability":"{}","ready":{},)"
       R"("start":{{"created":{},"cleanStop":{},"recoveredSequence":"{}","replayedBytes":"{}"}},)"
       R"("store":{{"walBytes":"{}","diskBytes":"{}","memoryBytes":"{}","freeBytes":"{}","reserveBytes":"{}"}},)"
-      R"("commits":{{"accepted":"{}","refused":"{}","waiting":"{}"}}}})",
+      R"("commits":{{"accepted":"{}","refused":"{}","waiting":"{}"}},"damages":[{}]}})",
       http::json_quote(config_.node.name), version(), git_revision(), build_type(), store::Store::rocksdb_version(),
       ::getpid(), clock_.wall_ms() - started_ms_, http::json_quote(config_.node.data_directory.string()),
       config_.storage.commit_durability == config::CommitDurability::kSync ? "sync" : "async", ready().has_value(),
       report.created, report.clean_stop, report.recovered_sequence, report.wal_bytes, stats.wal_bytes, stats.disk_bytes,
       stats.memory_bytes, stats.free_bytes, stats.reserve_bytes, pipeline_->stats().accepted.load(),
-      pipeline_->stats().refused.load(), pipeline_->stats().waiting.load());
+      pipeline_->stats().refused.load(), pipeline_->stats().waiting.load(), damages);
 }
 
 Status WholeNode::ready() const {
@@ -197,11 +210,13 @@ Status WholeNode::ready() const {
 void WholeNode::stop() {
   stopping_ = true;
   server_->stop_and_wait(config_.http.drain_timeout);
+  keeper_->stop();
   if (auto status = pipeline_->close(); !status)
     spdlog::error("closing the commit pipeline: {}", to_string(status.error()));
   server_.reset();
   records_.reset();
   topics_.reset();
+  keeper_.reset();
   pipeline_.reset();
   if (auto status = store_->close(); !status) spdlog::error("closing the store: {}", to_string(status.error()));
   store_.reset();

@@ -38,6 +38,15 @@ Section bus_section() {
   s.integer("idempotencyMaxKeys", &C::idempotency_max_keys, 1'000, 100'000'000,
             "Idempotency keys that are remembered. When it is reached, requests with new keys are refused until old "
             "ones expire.");
+  s.duration("retentionCheckInterval", &C::retention_check_interval, 100ms, 24h,
+             "How often the log is looked through for what retention and compaction have to do.");
+  s.size("maintenanceRate", &C::maintenance_bytes_per_second, 64 * kKB, 64 * kGB,
+         "Bytes a second that retention and compaction read and write at most, so that they do not slow down appends.");
+  s.size("compactionMemory", &C::compaction_memory_bytes, 1 * kMB, 16 * kGB,
+         "Memory for the keys of a partition that is compacted. One with more keys is compacted in several passes.");
+  s.duration("scrubInterval", &C::scrub_interval, 1min, 366 * 24h,
+             "How often everything stored is read and its checksums are compared, so that damage is found early.");
+  s.size("scrubRate", &C::scrub_bytes_per_second, 64 * kKB, 64 * kGB, "Bytes a second that are read for that at most.");
   return std::move(s).build();
 }
 

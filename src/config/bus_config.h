@@ -21,6 +21,11 @@ struct BusConfig {
   uint64_t fetch_max_bytes = 4ull << 20;
   std::chrono::milliseconds long_poll_max = std::chrono::seconds(60);
   uint64_t idempotency_max_keys = 1'000'000;
+  std::chrono::milliseconds retention_check_interval = std::chrono::seconds(10);
+  uint64_t maintenance_bytes_per_second = 32ull << 20;
+  uint64_t compaction_memory_bytes = 16ull << 20;
+  std::chrono::milliseconds scrub_interval = std::chrono::hours(7 * 24);
+  uint64_t scrub_bytes_per_second = 4ull << 20;
 };
 
 }  // namespace millrace::config
