@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 namespace millrace::bus {
 namespace {
 
@@ -25,6 +27,11 @@ Status check_digest(std::string_view what, ByteView digest) {
 
 bool writes_rows(const Commit& commit) {
   return !commit.state.empty() || !commit.timers.empty() || !commit.offsets.empty();
+}
+
+bool frees_space(const Commit& commit) {
+  return commit.timers.empty() && commit.offsets.empty() && commit.appends.empty() && !commit.idempotency &&
+         std::none_of(commit.state.begin(), commit.state.end(), [](const Change& change) { return change.value; });
 }
 
 size_t size_of(const Commit& commit) {

@@ -124,6 +124,9 @@ struct Commit {
 /// Whether it has rows of its own, which get a version; appends and idempotency keys have none.
 bool writes_rows(const Commit& commit);
 
+/// Whether all it does is delete rows, as a topic's: that is done also while the disk's reserve refuses writes.
+bool frees_space(const Commit& commit);
+
 /// Bytes that a Commit counts for in queues and against the maximum size.
 size_t size_of(const Commit& commit);
 

@@ -249,15 +249,25 @@ bool CommitPipeline::carry_group() {
   }
   results_.clear();
   sequencer_->begin_group(snapshot_);
-  for (int64_t position = first; position < end && sequencer_->group_bytes() < options_.max_group_bytes; ++position)
-    results_.push_back(sequence(ring_[position]));
-  Status written = write_group();
+  const Status room = store_.room();
+  for (int64_t position = first; position < end && sequencer_->group_bytes() < options_.max_group_bytes; ++position) {
+    Slot& slot = ring_[position];
+    if (room || frees_space(slot))
+      results_.push_back(sequence(slot));
+    else
+      results_.push_back(tl::unexpected(room.error()));
+  }
+  Status written = write_group(room ? store::Purpose::kGrow : store::Purpose::kFreeSpace);
   if (written)
     publish(results_, sequencer_->accept());
   else
     give_up(written.error(), results_);
   // Garbage alone that the store would not erase can wait for the next commit.
   return written || first != end;
+}
+
+bool CommitPipeline::frees_space(const Slot& slot) {
+  return slot.commit ? bus::frees_space(*slot.commit) : !slot.maintenance->work.replace;
 }
 
 /// A maintenance operation's receipt is kept beside it.
@@ -269,12 +279,12 @@ CommitResult CommitPipeline::sequence(Slot& slot) {
   return CommitReceipt{};
 }
 
-Status CommitPipeline::write_group() {
+Status CommitPipeline::write_group(store::Purpose purpose) {
   store::WriteBatch& batch = sequencer_->finish_group();
   if (batch.empty()) return {};
   const auto began = std::chrono::steady_clock::now();
   const uint64_t bytes = batch.bytes();
-  MILLRACE_TRY(store_.write(batch, options_.durability));
+  MILLRACE_TRY(store_.write(batch, options_.durability, purpose));
   last_write_ = std::chrono::steady_clock::now() - began;
   stats_.write_ns.record(static_cast<uint64_t>(std::chrono::nanoseconds(last_write_).count()));
   stats_.bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -377,7 +387,7 @@ Status CommitPipeline::close() {
   } else {
     store::WriteBatch batch;
     write_open_segments(sequencer_->log(), batch);
-    status = store_.write(batch, store::Durability::kSync);
+    status = store_.write(batch, store::Durability::kSync, store::Purpose::kFreeSpace);
   }
   MutexLock lock(view_mutex_);
   view_.reset();

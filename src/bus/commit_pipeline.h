@@ -108,6 +108,7 @@ class CommitPipeline final : public CommitLog {
   /// Claims and fills a slot. On failure the commit is left as it was.
   Result<int64_t> enqueue(Commit& commit);
   CommitResult sequence(Slot& slot);
+  static bool frees_space(const Slot& slot);
   Status check(const Commit& commit) const;
 
   void run();
@@ -121,7 +122,7 @@ class CommitPipeline final : public CommitLog {
   bool carry_group();
   /// Waits for more commits, at most half as long as the last write took, and a millisecond. By the commit thread.
   void gather();
-  Status write_group();
+  Status write_group(store::Purpose purpose);
   void publish(std::vector<CommitResult>& results, std::vector<Watches::Moved> moved);
   void give_up(const Error& error, std::vector<CommitResult>& results);
   void answer_all(std::vector<CommitResult>& results);

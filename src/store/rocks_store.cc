@@ -32,12 +32,12 @@ RocksStore::~RocksStore() {
   MILLRACE_ASSERT(live_snapshots_.load(std::memory_order_acquire) == 0, "a store is destroyed before its snapshots");
 }
 
-Status RocksStore::write(WriteBatch& batch, Durability durability) {
+Status RocksStore::write(WriteBatch& batch, Durability durability, Purpose purpose) {
   if (errors().failed()) return tl::unexpected<Error>(unknown_error(errors().reason()));
   if (closed_) return fail(ErrorKind::kUnavailable, "STORE_CLOSED", "the store is closed");
   if (batch.empty()) return {};
-  MILLRACE_TRY(space_->admit(batch.bytes()));
-  if (!database_.compacting) resume_compactions();
+  MILLRACE_TRY(space_->admit(batch.bytes(), purpose));
+  if (!database_.compacting && !space_->refusing()) resume_compactions();
 
   rocksdb::WriteOptions options;
   options.sync = durability == Durability::kSync;

@@ -37,7 +37,8 @@ class RocksStore final : public Store {
   RocksStore(Options options, OpenDatabase database, std::unique_ptr<SpaceGuard> space);
   ~RocksStore() override;
 
-  Status write(WriteBatch& batch, Durability durability) override;
+  Status write(WriteBatch& batch, Durability durability, Purpose purpose) override;
+  Status room() override { return space_->admit(0, Purpose::kGrow); }
   bool failed() const override { return errors().failed(); }
   std::shared_ptr<const Snapshot> snapshot() const override;
   uint64_t oldest_snapshot_sequence() const override;

@@ -18,7 +18,7 @@ void SpaceGuard::look() {
   looked_at_ = std::chrono::steady_clock::now();
 }
 
-Status SpaceGuard::admit(uint64_t bytes) {
+Status SpaceGuard::admit(uint64_t bytes, Purpose purpose) {
   written_since_ += bytes;
   if (refusing() || written_since_ >= kLookAfterBytes || std::chrono::steady_clock::now() - looked_at_ >= kLookAfter) {
     look();
@@ -26,12 +26,12 @@ Status SpaceGuard::admit(uint64_t bytes) {
   }
   bool room = free_bytes() >= reserve_ + written_since_;
   refusing_.store(!room, std::memory_order_relaxed);
-  if (room) return {};
+  if (room || (purpose == Purpose::kFreeSpace && free_bytes() >= reserve_ / 2 + written_since_)) return {};
   written_since_ -= bytes;
   return fail(
       ErrorKind::kUnavailable, "DISK_RESERVE",
       fmt::format("the disk has {} MiB free, and {} MiB are kept back (storage.reserveSize): writes are refused "
-                  "until space is freed; reads go on",
+                  "until space is freed; reads go on, and topics can be deleted",
                   free_bytes() >> 20, reserve_ >> 20));
 }
 

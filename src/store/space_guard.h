@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/result.h"
+#include "store/store.h"
 
 namespace millrace::store {
 
@@ -19,8 +19,9 @@ class SpaceGuard {
   SpaceGuard(uint64_t reserve, std::function<uint64_t()> free_bytes)
       : reserve_(reserve), free_bytes_(std::move(free_bytes)) {}
 
-  /// Room for `bytes` more in the log? Errors: kUnavailable DISK_RESERVE.
-  Status admit(uint64_t bytes);
+  /// Room for `bytes` more in the log? What frees space may take half of the reserve. Errors: kUnavailable
+  /// DISK_RESERVE.
+  Status admit(uint64_t bytes, Purpose purpose);
   bool refusing() const { return refusing_.load(std::memory_order_relaxed); }
   uint64_t free_bytes() const { return free_.load(std::memory_order_relaxed); }
   uint64_t reserve_bytes() const { return reserve_; }

@@ -49,6 +49,12 @@ enum class Durability {
   kAsync  ///< in the page cache: survives a crash of the process, not of the machine
 };
 
+/// What a write is for.
+enum class Purpose {
+  kGrow,
+  kFreeSpace  ///< it erases more than it writes, so it may use a part of what is kept back
+};
+
 /// An ordered list of changes that is applied whole or not at all. Not thread-safe.
 class WriteBatch {
  public:
@@ -142,7 +148,11 @@ class Store {
   ///   kUnavailable DISK_RESERVE    refused before anything was written; heals when space is freed
   ///   kUnknown     STORE_UNKNOWN   RocksDB failed: the batch may or may not be there after a restart. From then on
   ///                                failed() is true and every write answers this; the process is to be restarted.
-  virtual Status write(WriteBatch& batch, Durability durability) = 0;
+  virtual Status write(WriteBatch& batch, Durability durability, Purpose purpose = Purpose::kGrow) = 0;
+
+  /// Whether there is room for writes that are not to free space; looks at the disk again when the last one was
+  /// refused. By the writer. Errors: DISK_RESERVE.
+  virtual Status room() = 0;
 
   /// True after an indeterminate write. Never becomes false again in this process.
   virtual bool failed() const = 0;

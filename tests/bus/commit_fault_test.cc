@@ -102,6 +102,33 @@ TEST_F(CommitFaults, AFullDiskDoesNotKeepTheLogFromBeingRead) {
   EXPECT_EQ(code_of(put("k", Bytes(kLookedAt, 'v'))), "DISK_RESERVE");
 }
 
+TEST_F(CommitFaults, ANearlyFullDiskIsFreedByDeletingATopic) {
+  open_on_small_disk();
+  create_topic("t");
+  free = durable->reserve_bytes - 1;
+  ASSERT_EQ(code_of(put("k", Bytes(kLookedAt, 'v'))), "DISK_RESERVE");
+  Commit removal(topic_home("t"));
+  removal.state.push_back({Table::kTopics, Bytes(removal.home.prefix()), std::nullopt});
+  {
+    // In one group with what is refused.
+    Gate gate(log(), home);
+    Answers answers;
+    Commit before = put("k", "v");
+    std::vector<std::string> codes;
+    auto note = [&](const CommitResult& result) { codes.emplace_back(result ? "" : result.error().code); };
+    before.done = note;
+    removal.done = note;
+    log().submit(std::move(before));
+    log().submit(std::move(removal));
+    gate.open();
+    ASSERT_EQ(code_of(put("k", "v")), "DISK_RESERVE");
+    EXPECT_EQ(codes, (std::vector<std::string>{"DISK_RESERVE", ""}));
+  }
+  EXPECT_FALSE(*log().view()->get(Table::kTopics, topic_home("t").prefix()));
+  free = 1ull << 30;
+  EXPECT_EQ(code_of(put("k", "v")), "");
+}
+
 TEST_F(CommitFaults, AnIndeterminateWriteStopsThePipelineAndARestartTells) {
   for (bool lead : {false, true}) {
     int fatal = 0;
