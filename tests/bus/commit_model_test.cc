@@ -264,6 +264,9 @@ class CommitModel : public PipelineFixture {
     for (const Known& topic : topics)
       for (uint32_t i = 0; i < topic.partitions.size(); ++i)
         if (auto state = view->partition({topic.id, i})) model.trim({{topic.id, i}, state->log_start});
+    // Some are not: the commit that was to replace them was refused.
+    for (const Uuid& id : gone)
+      if (auto state = view->partition({id, 0})) model.trim({{id, 0}, state->log_start});
   }
   void compare_partition(const TopicPartition& place, const Known* topic) {
     const bool compacts = topic == nullptr || topic->compacts, trimmed = topic == nullptr || topic->trimmed;
