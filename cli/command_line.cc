@@ -25,6 +25,7 @@ struct Draft {
   ProduceCommand produce;
   ConsumeCommand consume;
   NodeCommand node;
+  BackupCommand backup;
   CompletionCommand completion;
   std::vector<std::string> configs;
   std::string timeout, batch_bytes, linger, key_separator, from, shell;
@@ -208,6 +209,36 @@ void add_node(CLI::App& root, Draft& draft) {
   leaf("metrics", "Print the metrics in Prometheus' format", Action::kMetrics);
 }
 
+void add_backup(CLI::App& root, Draft& draft) {
+  using Action = BackupCommand::Action;
+  auto* backup = add(root, "backup", "Backups: create, list, delete, verify, restore");
+  backup->require_subcommand(1);
+  BackupCommand& command = draft.backup;
+  auto action = [&command](Action value) { return [&command, value] { command.action = value; }; };
+
+  auto* create = add(*backup, "create", "Make a backup of the node's data and configuration, and wait for its end");
+  create->add_option("NAME", command.name, "Its name; without one, the time")->check(not_empty, "");
+  create->add_flag("--no-wait", command.no_wait, "Only begin it");
+  create->callback(action(Action::kCreate));
+
+  add(*backup, "list", "List the node's backups by name")->callback(action(Action::kList));
+
+  auto* remove = add(*backup, "delete", "Delete a backup");
+  remove->add_option("NAME", command.name, "Its name")->required()->check(not_empty, "");
+  remove->callback(action(Action::kDelete));
+
+  auto* verify = add(*backup, "verify", "Read a backup and compare its digests; no node is needed");
+  auto* restore = add(*backup, "restore", "Restore a backup to a new data directory; no node is needed");
+  for (auto* app : {verify, restore})
+    app->add_option("DIR", command.directory, "The backup's directory")->required()->check(not_empty, "");
+  restore->add_option("--to", command.to, "The data directory to make; must not exist, or be empty")
+      ->type_name("DIR")
+      ->required()
+      ->check(not_empty, "");
+  verify->callback(action(Action::kVerify));
+  restore->callback(action(Action::kRestore));
+}
+
 void add_completion(CLI::App& root, Draft& draft) {
   auto* app = add(root, "completion", "Print a completion script for a shell");
   app->add_option("SHELL", draft.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -251,6 +282,8 @@ CommandLine finish(const CLI::App& app, Draft& draft) {
     line.command = std::move(consume);
   } else if (name == "node") {
     line.command = draft.node;
+  } else if (name == "backup") {
+    line.command = std::move(draft.backup);
   } else {
     line.command = CompletionCommand{completion_script(app, draft.shell)};
   }
@@ -276,6 +309,7 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   add_produce(app, draft);
   add_consume(app, draft);
   add_node(app, draft);
+  add_backup(app, draft);
   add_completion(app, draft);
   try {
     app.parse(argc, argv);

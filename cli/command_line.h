@@ -54,6 +54,15 @@ struct NodeCommand {
   Action action = Action::kShow;
 };
 
+struct BackupCommand {
+  enum class Action { kCreate, kList, kDelete, kVerify, kRestore };
+  Action action = Action::kList;
+  std::string name;
+  std::string directory;  ///< of the backup: verify, restore
+  std::string to;         ///< the data directory to be
+  bool no_wait = false;
+};
+
 struct CompletionCommand {
   std::string script;
 };
@@ -63,7 +72,7 @@ struct CommandLine {
   std::string server;
   std::chrono::milliseconds timeout{30'000};  ///< without a byte from the server
   bool json = false;
-  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, NodeCommand, CompletionCommand> command;
+  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, NodeCommand, BackupCommand, CompletionCommand> command;
 };
 
 /// Or the exit code when nothing is left to do, after printing: --help and --version to standard output, what is wrong

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/backup.h"
 #include "cli/consume.h"
 #include "cli/node.h"
 #include "cli/produce.h"
@@ -22,6 +23,7 @@ struct Runner {
   Done operator()(const ProduceCommand& command) const { return produce(command, line.json, remote, console); }
   Done operator()(const ConsumeCommand& command) const { return consume(command, line.json, remote, console); }
   Done operator()(const NodeCommand& command) const { return node(command, line.json, remote, console); }
+  Done operator()(const BackupCommand& command) const { return backup(command, line.json, remote, console); }
   Done operator()(const CompletionCommand& command) const { return console.write(command.script); }
 };
 

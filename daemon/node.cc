@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/backups.h"
 #include "api/records.h"
 #include "api/topics.h"
 #include "base/version.h"
 #include "bus/commit_pipeline.h"
 #include "bus/log_keeper.h"
+#include "config/load.h"
 #include "daemon/metrics.h"
 #include "http/problem.h"
 #include "http/routes/routes.h"
@@ -50,6 +52,7 @@ class WholeNode final : public Node {
   std::unique_ptr<bus::LogKeeper> keeper_;
   std::unique_ptr<api::TopicsApi> topics_;
   std::unique_ptr<api::RecordsApi> records_;
+  std::unique_ptr<api::BackupsApi> backups_;
   std::unique_ptr<http::Server> server_;
 };
 
@@ -65,7 +68,7 @@ Status WholeNode::make_directory() const {
   std::error_code error;
   bool created = std::filesystem::create_directories(directory, error);
   if (error)
-    return fail(ErrorKind::kIo, "STORE_IO",
+    return fail(ErrorKind::kIo, "FILE_IO",
                 fmt::format("cannot create the data directory {}: {}", directory.string(), error.message()));
   if (created) ::chmod(directory.c_str(), 0700);
   return {};
@@ -136,6 +139,15 @@ Status WholeNode::start_bus() {
   topics.defaults = topic_defaults();
   topics_ = std::make_unique<api::TopicsApi>(*pipeline_, clock_, topics);
   records_ = std::make_unique<api::RecordsApi>(*pipeline_, *topics_, clock_);
+  api::BackupsApi::Options backups;
+  backups.directory = config_.storage.backup_directory;
+  backups.node_name = config_.node.name;
+  backups.version = version();
+  backups.config = config::print({config_, {}});
+  backups.max_backups = config_.storage.max_backups;
+  backups.bytes_per_second = config_.bus.maintenance_bytes_per_second;
+  backups.copy_data = [this](const std::filesystem::path& to) { return store_->checkpoint(to); };
+  backups_ = std::make_unique<api::BackupsApi>(clock_, std::move(backups));
   return {};
 }
 
@@ -164,6 +176,7 @@ Status WholeNode::start_http() {
   auto router = std::make_shared<http::Router>();
   http::add_topic_routes(*router, *topics_);
   http::add_record_routes(*router, *records_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
+  http::add_backup_routes(*router, *backups_, config_.bus.long_poll_max);
   http::add_stream_route(*router, *records_, *topics_, *pipeline_);
   http::add_node_routes(
       *router,
@@ -210,10 +223,12 @@ Status WholeNode::ready() const {
 void WholeNode::stop() {
   stopping_ = true;
   server_->stop_and_wait(config_.http.drain_timeout);
+  backups_->stop();
   keeper_->stop();
   if (auto status = pipeline_->close(); !status)
     spdlog::error("closing the commit pipeline: {}", to_string(status.error()));
   server_.reset();
+  backups_.reset();
   records_.reset();
   topics_.reset();
   keeper_.reset();

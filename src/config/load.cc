@@ -146,6 +146,8 @@ class Loader {
       fault({"environment", 0}, "node", "dataDirectory",
             "neither XDG_STATE_HOME nor HOME is set, so there is no default; set it, or give --data DIR");
     data = absolute(data);
+    auto& backups = config.storage.backup_directory;
+    backups = backups.empty() ? data / "backups" : absolute(backups);
     auto& socket = config.http.unix_socket;
     if (socket.empty()) socket = data / "millrace.sock";
     if (socket != "none") socket = absolute(socket);

@@ -27,6 +27,12 @@ Section storage_section() {
       "Keeps a file of half of maxWalSize ready to become the next write-ahead log, because a commit to a file that "
       "need not grow is on disk sooner. Only with commitDurability = sync.");
   s.size("blockCacheSize", &C::block_cache_bytes, 64 * kKB, 256 * kGB, "Memory for blocks read from the database.");
+  s.path("backupDirectory", &C::backup_directory,
+         "Where backups are made; created when missing. On another disk a backup takes longer, because nothing can be "
+         "shared with the database, and survives the loss of this one.")
+      .empty_stands_for("backups in the data directory");
+  s.integer("maxBackups", &C::max_backups, 1, 10'000,
+            "Backups that are kept there; no more is made until one is deleted.");
   return std::move(s).build();
 }
 

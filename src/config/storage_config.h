@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 namespace millrace::config {
 
@@ -17,6 +18,8 @@ struct StorageConfig {
   uint64_t max_wal_rows = 400'000;
   bool prepare_wal = true;
   uint64_t block_cache_bytes = 32ull << 20;
+  std::filesystem::path backup_directory;  ///< absolute once loaded
+  uint32_t max_backups = 16;
 };
 
 }  // namespace millrace::config

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "store/files.h"
+#include "base/files.h"
 #include "store/rocks_store.h"
 #include "store/status.h"
 

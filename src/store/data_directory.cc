@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "store/files.h"
+#include "base/files.h"
 
 namespace millrace::store {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kFormatPrefix = "millrace-format ";
 
 tl::unexpected<Error> directory_error(const std::filesystem::path& path, std::string_view trouble) {
-  return fail(ErrorKind::kIo, "STORE_IO", fmt::format("the data directory {} {}", path.string(), trouble));
+  return fail(ErrorKind::kIo, "FILE_IO", fmt::format("the data directory {} {}", path.string(), trouble));
 }
 
 /// The directory exists afterwards, and is one.

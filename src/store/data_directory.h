@@ -26,7 +26,7 @@ struct DataDirectory {
 
 /// Creates the directory if only its last component is missing, refuses a newer format without touching anything, takes
 /// the lock, refuses a directory with somebody else's files, and writes `format` into a new one.
-/// Errors: FORMAT_TOO_NEW, STORE_IN_USE, STORE_IO, STORE_DAMAGED (unreadable `format`); the message says what to do.
+/// Errors: FORMAT_TOO_NEW, STORE_IN_USE, FILE_IO, STORE_DAMAGED (unreadable `format`); the message says what to do.
 Result<DirectoryLock> claim(const DataDirectory& directory);
 
 /// What `format` holds for this binary.

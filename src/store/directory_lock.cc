@@ -32,19 +32,19 @@ Result<DirectoryLock> DirectoryLock::acquire(const std::filesystem::path& direct
   // The file stays for ever: removing it would let two processes lock two different files of the same name.
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0)
-    return fail(ErrorKind::kIo, "STORE_IO",
+    return fail(ErrorKind::kIo, "FILE_IO",
                 fmt::format("cannot write to the data directory {}: {}", directory.string(), std::strerror(errno)));
   DirectoryLock lock(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK)
-      return fail(ErrorKind::kIo, "STORE_IO", fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
+      return fail(ErrorKind::kIo, "FILE_IO", fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
     return fail(ErrorKind::kUnavailable, "STORE_IN_USE",
                 fmt::format("the data directory {} is in use by {}; stop it, or give this one another directory",
                             directory.string(), holder_of(fd)));
   }
   std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return fail(ErrorKind::kIo, "STORE_IO", fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+    return fail(ErrorKind::kIo, "FILE_IO", fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   return lock;
 }
 

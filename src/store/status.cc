@@ -19,7 +19,7 @@ Error read_error(const rocksdb::Status& status, Table table, ByteView key) {
   if (status.IsCorruption())
     return {ErrorKind::kCorruption, "STORE_DAMAGED",
             fmt::format("table {} is damaged at or after key {}: {}", name_of(table), shown(key), status.ToString())};
-  return {ErrorKind::kIo, "STORE_IO",
+  return {ErrorKind::kIo, "FILE_IO",
           fmt::format("cannot read table {} at or after key {}: {}", name_of(table), shown(key), status.ToString())};
 }
 
@@ -37,7 +37,7 @@ Error damage_or_io(const rocksdb::Status& status, std::string_view what) {
   if (status.IsNoSpace())
     return {ErrorKind::kUnavailable, "DISK_RESERVE",
             fmt::format("{}: {}; free some space on that file system", what, status.ToString())};
-  return {ErrorKind::kIo, "STORE_IO", fmt::format("{}: {}", what, status.ToString())};
+  return {ErrorKind::kIo, "FILE_IO", fmt::format("{}: {}", what, status.ToString())};
 }
 
 }  // namespace millrace::store

@@ -140,7 +140,7 @@ class Store {
   ///   kCorruption  STORE_DAMAGED      RocksDB refused, or less was recovered than the witness page vouches for
   ///   kUnavailable STORE_IN_USE       another process holds it
   ///   kUnavailable DISK_RESERVE       too little space to open safely
-  ///   kIo          STORE_IO           permission, read-only, missing parent ...
+  ///   kIo          FILE_IO           permission, read-only, missing parent ...
   static Result<std::unique_ptr<Store>> open(Options options);
   virtual ~Store() = default;
 
@@ -190,7 +190,7 @@ class Store {
 /// The state directory's exclusive lock, so that a second daemon on it is told so instead of reading on.
 class DirectoryLock {
  public:
-  /// Errors: kUnavailable STORE_IN_USE naming the other process, kIo STORE_IO.
+  /// Errors: kUnavailable STORE_IN_USE naming the other process, kIo FILE_IO.
   static Result<DirectoryLock> acquire(const std::filesystem::path& directory);
   DirectoryLock(DirectoryLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   DirectoryLock& operator=(DirectoryLock&&) = delete;

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "store/files.h"
+#include "base/files.h"
 
 namespace millrace::store {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "store/files.h"
+#include "base/files.h"
 
 namespace millrace::store {
 namespace {

@@ -26,10 +26,10 @@ struct WalTail {
 };
 
 /// Of each log file in `database`, oldest first. `witnessed`: the last sequence number known to have been synced. Reads
-/// only. Errors: kIo STORE_IO.
+/// only. Errors: kIo FILE_IO.
 Result<std::vector<WalTail>> read_wal_tails(const std::filesystem::path& database, uint64_t witnessed);
 
-/// Shortens the file to `end`, durably; not a damaged one. Errors: kIo STORE_IO.
+/// Shortens the file to `end`, durably; not a damaged one. Errors: kIo FILE_IO.
 Status cut_off(const WalTail& tail);
 
 }  // namespace millrace::store

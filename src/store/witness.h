@@ -39,9 +39,9 @@ class Witness {
  public:
   enum class Sync { kNo, kToDisk };
 
-  /// Writes a new file. Errors: kIo STORE_IO.
+  /// Writes a new file. Errors: kIo FILE_IO.
   static Result<Witness> create(const std::filesystem::path& path, const WitnessRecord& record);
-  /// nullopt when there is no file. Errors: kCorruption STORE_DAMAGED when neither slot is valid, kIo STORE_IO.
+  /// nullopt when there is no file. Errors: kCorruption STORE_DAMAGED when neither slot is valid, kIo FILE_IO.
   static Result<std::optional<Witness>> load(const std::filesystem::path& path);
 
   Witness(Witness&& other) noexcept;
@@ -49,7 +49,7 @@ class Witness {
   ~Witness();
 
   const WitnessRecord& record() const { return record_; }
-  /// Errors only with kToDisk: kIo STORE_IO.
+  /// Errors only with kToDisk: kIo FILE_IO.
   Status write(const WitnessRecord& record, Sync sync);
   /// What write() does to a page in memory, for the hot path.
   void advance(uint64_t sequence);

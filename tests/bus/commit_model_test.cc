@@ -53,7 +53,7 @@ class CommitModel : public PipelineFixture {
     const int64_t retention[] = {-1, kHour, 24 * kHour, 7 * 24 * kHour, 30 * 24 * kHour, 365 * 24 * kHour};
     config.set_retention_ms(retention[pick(std::size(retention))]);
     if (chance(20)) config.set_retention_bytes(100'000);
-    if (chance(20)) config.set_cleanup_policy(chance(50) ? "compact" : "compact,delete");
+    if (chance(35)) config.set_cleanup_policy(chance(50) ? "compact" : "compact,delete");
     if (chance(20)) config.set_message_timestamp_type("LogAppendTime");
     if (chance(20)) config.set_max_message_bytes(400);
     config.set_segment_bytes(1'500);
@@ -402,7 +402,7 @@ class CommitModel : public PipelineFixture {
     commit_some();
     clock.advance(std::chrono::milliseconds(chance(3) ? pick(13ll * 3600 * 1000) : pick(2'000)));
     if (chance(5)) trim_some();
-    if (chance(5)) keep();
+    if (chance(8)) keep();
     if (chance(3)) {
       if (chance(50))
         durable->stop();

@@ -112,11 +112,11 @@ TEST_F(ServiceDeathTest, AFatalErrorStopsInOrderAndEndsWithItsCode) {
 TEST_F(ServiceDeathTest, AFatalErrorDuringTheStopIsNoCleanEnd) {
   auto fails_to_flush = [](Health&, Node::OnFatal on_fatal) {
     auto node = std::make_unique<FakeNode>();
-    node->on_stop = [on_fatal] { on_fatal(Error{ErrorKind::kIo, "STORE_IO", "the disk said EIO"}); };
+    node->on_stop = [on_fatal] { on_fatal(Error{ErrorKind::kIo, "FILE_IO", "the disk said EIO"}); };
     signal_self(SIGTERM);
     return node;
   };
-  EXPECT_EXIT(run_service(fails_to_flush), testing::ExitedWithCode(kExitIo), "cannot go on: STORE_IO");
+  EXPECT_EXIT(run_service(fails_to_flush), testing::ExitedWithCode(kExitIo), "cannot go on: FILE_IO");
 }
 
 TEST_F(ServiceDeathTest, AnExceptionFromTheStartComesOutOfRun) {

@@ -48,7 +48,7 @@ TEST_F(Checkpoint, DoesNotOverwrite) {
   Status again = store->checkpoint(root() / "copy");
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, "CHECKPOINT_EXISTS");
-  EXPECT_EQ(store->checkpoint(root() / "missing" / "copy").error().code, "STORE_IO");
+  EXPECT_EQ(store->checkpoint(root() / "missing" / "copy").error().code, "FILE_IO");
 }
 
 TEST_F(Checkpoint, ClearsAwayWhatAnInterruptedOneLeft) {

@@ -30,14 +30,14 @@ TEST_F(Directory, IsCreatedWhenOnlyTheLastPartIsMissing) {
   EXPECT_TRUE(store->open_report().created);
   EXPECT_EQ(read_file(data() / "format"), "millrace-format 1\n");
   Error error = refusal_of(options(root() / "a" / "b"));
-  EXPECT_EQ(error.code, "STORE_IO");
+  EXPECT_EQ(error.code, "FILE_IO");
   EXPECT_NE(error.message.find((root() / "a").string() + " does not exist"), std::string::npos) << error.message;
 }
 
 TEST_F(Directory, ThatIsAFileIsSaidSo) {
   write_file(data(), "hello");
   Error error = refusal_of(options());
-  EXPECT_EQ(error.code, "STORE_IO");
+  EXPECT_EQ(error.code, "FILE_IO");
   EXPECT_EQ(error.kind, ErrorKind::kIo);
   EXPECT_NE(error.message.find(data().string() + " is a file"), std::string::npos) << error.message;
   EXPECT_EQ(read_file(data()), "hello");
@@ -47,7 +47,7 @@ TEST_F(Directory, WithSomebodyElsesFilesIsLeftAlone) {
   std::filesystem::create_directory(data());
   write_file(data() / "letters.txt", "dear");
   Error error = refusal_of(options());
-  EXPECT_EQ(error.code, "STORE_IO");
+  EXPECT_EQ(error.code, "FILE_IO");
   EXPECT_NE(error.message.find("letters.txt"), std::string::npos) << error.message;
   EXPECT_EQ(contents(data()).size(), 1u);
 }
@@ -62,11 +62,11 @@ TEST_F(Directory, ThatMayNotBeWrittenIsSaidSo) {
   {
     WithoutRights nobody;
     Error error = refusal_of(options());
-    EXPECT_EQ(error.code, "STORE_IO");
+    EXPECT_EQ(error.code, "FILE_IO");
     EXPECT_NE(error.message.find(data().string()), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("Permission denied"), std::string::npos) << error.message;
     Error fresh = refusal_of(options(root() / "new"));
-    EXPECT_EQ(fresh.code, "STORE_IO");
+    EXPECT_EQ(fresh.code, "FILE_IO");
     EXPECT_NE(fresh.message.find("Permission denied"), std::string::npos) << fresh.message;
   }
   EXPECT_EQ(contents(data()), before);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "api/backups.h"
 #include "api/records.h"
 #include "api/topics.h"
 #include "base/heartbeat.h"
@@ -20,6 +21,8 @@ struct RecordLimits {
 void add_topic_routes(Router& router, api::TopicsApi& topics);
 void add_record_routes(Router& router, api::RecordsApi& records, bus::CommitLog& log, RecordLimits limits);
 void add_stream_route(Router& router, api::RecordsApi& records, api::TopicsApi& topics, bus::CommitLog& log);
+
+void add_backup_routes(Router& router, api::BackupsApi& backups, std::chrono::milliseconds max_wait);
 
 /// What the node says of itself; each function is called on io threads and must not block.
 struct NodeStatus {

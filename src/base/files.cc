@@ -1,4 +1,4 @@
-#include "store/files.h"
+#include "base/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace millrace::store {
+namespace millrace {
 namespace {
 
 bool write_all(int fd, std::string_view content) {
@@ -23,7 +23,7 @@ bool write_all(int fd, std::string_view content) {
 }  // namespace
 
 tl::unexpected<Error> io_error(std::string_view what, const std::filesystem::path& path) {
-  return fail(ErrorKind::kIo, "STORE_IO", fmt::format("{} {}: {}", what, path.string(), std::strerror(errno)));
+  return fail(ErrorKind::kIo, "FILE_IO", fmt::format("{} {}: {}", what, path.string(), std::strerror(errno)));
 }
 
 Status sync_directory(const std::filesystem::path& directory) {
@@ -51,4 +51,4 @@ Status write_file_durably(const std::filesystem::path& path, std::string_view co
   return sync_directory(path.parent_path());
 }
 
-}  // namespace millrace::store
+}  // namespace millrace

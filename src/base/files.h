@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 
-/// The few small files that the store keeps beside RocksDB's.
-namespace millrace::store {
+/// Small files that are to be there whole after a crash.
+namespace millrace {
 
-/// kIo STORE_IO: "cannot open /data/x: Permission denied", from errno.
+/// kIo FILE_IO: "cannot open /data/x: Permission denied", from errno.
 tl::unexpected<Error> io_error(std::string_view what, const std::filesystem::path& path);
 
 /// Writes a temporary file beside `path`, syncs it, renames it into place and syncs the directory: after a crash there
@@ -19,4 +19,4 @@ Status write_file_durably(const std::filesystem::path& path, std::string_view co
 /// fsync of a directory: makes renames and new names in it durable.
 Status sync_directory(const std::filesystem::path& directory);
 
-}  // namespace millrace::store
+}  // namespace millrace

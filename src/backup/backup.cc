@@ -1,0 +1,210 @@
+#include "backup/backup.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "backup/files.h"
+#include "base/files.h"
+
+namespace millrace::backup {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kIncomplete = ".incomplete";
+constexpr const char *kData = "data", *kConfig = "config-node.properties", *kInfo = "backup-info",
+                     *kDigests = "SHA256SUMS", *kRestoredConfig = "config-node.properties.restored";
+
+Status failed_to(std::string_view what, const fs::path& path, const std::error_code& error) {
+  return fail(ErrorKind::kIo, "FILE_IO", fmt::format("cannot {} {}: {}", what, path.string(), error.message()));
+}
+
+Status make_directories(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? failed_to("create", path, error) : Status{};
+}
+
+/// A file whose digest is not the one listed is damage; that it is not there, too.
+Status check_file(const fs::path& backup, const std::string& path, const std::string& wanted, const fs::path* to,
+                  const Progress& progress) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(backup / path, error)))
+    return damaged(fmt::format("{} is missing", (backup / path).string()));
+  auto found = digest(backup / path, to, progress);
+  if (!found) return tl::unexpected(std::move(found.error()));
+  if (*found != wanted) return damaged(fmt::format("{} is not what was written", (backup / path).string()));
+  return {};
+}
+
+/// The digests, after checking that they list what is there and no more.
+Result<Digests> digests_of(const fs::path& backup, const Info& info) {
+  auto text = read_text(backup / kDigests);
+  if (!text) return tl::unexpected(std::move(text.error()));
+  auto digests = parse_digests(*text);
+  if (!digests) return digests;
+  auto files = files_of(backup);
+  if (!files) return tl::unexpected(std::move(files.error()));
+  for (const std::string& file : *files)
+    if (file != kDigests && !digests->contains(file)) return damaged(fmt::format("SHA256SUMS does not name {}", file));
+  if (!digests->contains(kInfo) || digests->size() != info.files + 1)
+    return damaged(fmt::format("SHA256SUMS names {} files instead of {}", digests->size(), info.files + 1));
+  return digests;
+}
+
+Result<Info> fill(const Request& request, const fs::path& into, const Progress& progress) {
+  MILLRACE_TRY(make_directories(into));
+  MILLRACE_TRY(request.copy_data(into / kData));
+  MILLRACE_TRY(write_file_durably(into / kConfig, request.config));
+  auto files = files_of(into);
+  if (!files) return tl::unexpected(std::move(files.error()));
+  Info info = request.info;
+  Digests digests;
+  for (const std::string& file : *files) {
+    auto one = digest(into / file, nullptr, progress);
+    if (!one) return tl::unexpected(std::move(one.error()));
+    digests[file] = *std::move(one);
+    std::error_code ignored;
+    info.bytes += fs::file_size(into / file, ignored);
+  }
+  info.files = digests.size();
+  MILLRACE_TRY(write_file_durably(into / kInfo, format_info(info)));
+  auto own = digest(into / kInfo, nullptr, {});
+  if (!own) return tl::unexpected(std::move(own.error()));
+  digests[kInfo] = *std::move(own);
+  MILLRACE_TRY(write_file_durably(into / kDigests, format_digests(digests)));
+  MILLRACE_TRY(sync_tree(into));
+  return info;
+}
+
+Status copy_all(const fs::path& backup, const Digests& digests, const fs::path& to, const Progress& progress) {
+  const std::string prefix = std::string(kData) + "/";
+  for (const auto& [path, wanted] : digests) {
+    const bool is_data = path.starts_with(prefix);
+    if (!is_data && path != kConfig) {
+      MILLRACE_TRY(check_file(backup, path, wanted, nullptr, progress));
+      continue;
+    }
+    const fs::path target = is_data ? to / path.substr(prefix.size()) : to / kRestoredConfig;
+    MILLRACE_TRY(make_directories(target.parent_path()));
+    MILLRACE_TRY(check_file(backup, path, wanted, &target, progress));
+  }
+  return sync_tree(to);
+}
+
+}  // namespace
+
+Status check_name(std::string_view name) {
+  const bool good = !name.empty() && name.size() <= 64 && name.front() != '.' && !name.ends_with(kIncomplete) &&
+                    std::all_of(name.begin(), name.end(), [](char c) {
+                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                             c == '_' || c == '-';
+                    });
+  if (good) return {};
+  return fail(ErrorKind::kInvalidArgument, "INVALID_BACKUP_NAME",
+              fmt::format("'{}' is no name of a backup: 1 to 64 of a-z A-Z 0-9 . _ - are, not beginning with a dot",
+                          name.substr(0, 100)));
+}
+
+Result<Info> create(const Request& request, const Progress& progress) {
+  MILLRACE_TRY(check_name(request.info.name));
+  MILLRACE_TRY(make_directories(request.directory));
+  const fs::path to = request.directory / request.info.name;
+  std::error_code error;
+  if (fs::exists(to, error))
+    return fail(ErrorKind::kAlreadyExists, "BACKUP_EXISTS", fmt::format("there is a backup {} already", to.string()));
+  fs::path partial = to;
+  partial += kIncomplete;
+  fs::remove_all(partial, error);  // What an interrupted one left.
+  auto info = fill(request, partial, progress);
+  if (info) {
+    fs::rename(partial, to, error);
+    if (!error) {
+      MILLRACE_TRY(sync_directory(request.directory));
+      return info;
+    }
+    info = tl::unexpected(failed_to("rename to", to, error).error());
+  }
+  fs::remove_all(partial, error);
+  return info;
+}
+
+Result<std::vector<Info>> list(const fs::path& directory) {
+  std::vector<Info> found;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error), end;
+  if (error == std::errc::no_such_file_or_directory) return found;
+  for (; !error && entry != end; entry.increment(error))
+    if (auto info = read_info(entry->path()); info && info->name == entry->path().filename()) found.push_back(*info);
+  if (error) return tl::unexpected(failed_to("list", directory, error).error());
+  std::sort(found.begin(), found.end(), [](const Info& a, const Info& b) { return a.name < b.name; });
+  return found;
+}
+
+Result<Info> read_info(const fs::path& backup) {
+  std::error_code error;
+  if (!fs::exists(backup / kInfo, error) || !fs::exists(backup / kDigests, error))
+    return fail(ErrorKind::kNotFound, "UNKNOWN_BACKUP",
+                fmt::format("{} is no backup: it has no {} or no {}", backup.string(), kInfo, kDigests));
+  auto text = read_text(backup / kInfo);
+  if (!text) return tl::unexpected(std::move(text.error()));
+  return parse_info(*text);
+}
+
+Status remove(const fs::path& backup) {
+  fs::path partial = backup;
+  partial += kIncomplete;
+  std::error_code error;
+  const bool incomplete = fs::exists(partial, error);
+  if (!incomplete)
+    if (auto info = read_info(backup); !info && info.error().kind == ErrorKind::kNotFound)
+      return tl::unexpected(std::move(info.error()));
+  // From now on it is none, wherever the removal stops.
+  if (fs::exists(backup, error)) fs::rename(backup, partial, error);
+  if (!error) fs::remove_all(partial, error);
+  return error ? failed_to("remove", backup, error) : Status{};
+}
+
+Result<Info> verify(const fs::path& backup, const Progress& progress) {
+  auto info = read_info(backup);
+  if (!info) return info;
+  auto digests = digests_of(backup, *info);
+  if (!digests) return tl::unexpected(std::move(digests.error()));
+  for (const auto& [path, wanted] : *digests) MILLRACE_TRY(check_file(backup, path, wanted, nullptr, progress));
+  return info;
+}
+
+Result<Info> restore(const fs::path& backup, const fs::path& to, const Progress& progress) {
+  auto info = read_info(backup);
+  if (!info) return info;
+  auto digests = digests_of(backup, *info);
+  if (!digests) return tl::unexpected(std::move(digests.error()));
+  std::error_code error;
+  const bool exists = fs::exists(to, error);
+  if (exists && (!fs::is_directory(to, error) || !fs::is_empty(to, error)))
+    return fail(
+        ErrorKind::kAlreadyExists, "DIRECTORY_NOT_EMPTY",
+        fmt::format("{} is not an empty directory: a backup is restored to a new one, never in place", to.string()));
+  // Built beside it, so that nobody opens half of it.
+  fs::path partial = to.lexically_normal();
+  if (!partial.has_filename()) partial = partial.parent_path();
+  const fs::path target = partial;
+  partial += kIncomplete;
+  fs::remove_all(partial, error);
+  MILLRACE_TRY(make_directories(partial));
+  fs::permissions(partial, fs::perms::owner_all, error);
+  Status copied = copy_all(backup, *digests, partial, progress);
+  if (copied) {
+    fs::rename(partial, target, error);  // Takes the place of an empty directory.
+    if (!error) {
+      MILLRACE_TRY(sync_directory(fs::absolute(target).parent_path()));
+      return info;
+    }
+    copied = failed_to("rename to", target, error);
+  }
+  fs::remove_all(partial, error);
+  return tl::unexpected(std::move(copied.error()));
+}
+
+}  // namespace millrace::backup
