@@ -63,11 +63,10 @@ class FaultFileSystem::File final : public rocksdb::FSWritableFileOwnerWrapper {
     if (status.ok()) faults_.on_truncated(path_, size);
     return status;
   }
-  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
     // What is appended while the sync runs may not be part of it.
     uint64_t size = faults_.size_of(path_);
     IOStatus status = faults_.admit(path_, Operation::kSync);
-    if (status.ok()) status = target()->Sync(options, context);
     if (status.ok()) faults_.on_synced(path_, size);
     return status;
   }
@@ -91,11 +90,10 @@ class FaultFileSystem::OverwrittenFile final : public rocksdb::FSRandomRWFileOwn
     IOStatus status = part.empty() ? IOStatus::OK() : FSRandomRWFileOwnerWrapper::Write(offset, part, options, context);
     return failure ? as_status(*failure) : status;
   }
-  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
     // What is written while the sync runs may not be part of it.
     const size_t count = faults_.overwritten(path_);
     IOStatus status = faults_.admit(path_, Operation::kSync);
-    if (status.ok()) status = FSRandomRWFileOwnerWrapper::Sync(options, context);
     if (status.ok()) faults_.on_overwritten_synced(path_, count);
     return status;
   }
@@ -111,9 +109,8 @@ class FaultFileSystem::Directory final : public rocksdb::FSDirectoryWrapper {
   Directory(FaultFileSystem& faults, std::string path, std::unique_ptr<rocksdb::FSDirectory>&& target)
       : FSDirectoryWrapper(std::move(target)), faults_(faults), path_(std::move(path)) {}
 
-  IOStatus Fsync(const IOOptions& options, IODebugContext* context) override {
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
     IOStatus status = faults_.admit(path_, Operation::kSyncDirectory);
-    if (status.ok()) status = FSDirectoryWrapper::Fsync(options, context);
     if (status.ok()) faults_.on_directory_synced(path_);
     return status;
   }

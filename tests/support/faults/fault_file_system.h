@@ -27,7 +27,7 @@ enum class Failure : uint8_t {
 ///
 /// A loss of power takes back what no sync has made durable: bytes at a file's end, bytes written over others, new
 /// names and renames whose directory was not synced. Deletions are taken as durable at once, which a real file system
-/// may do.
+/// may do. What a sync asks for is only noted: the machine beneath does not lose power, so nothing waits for its disk.
 ///
 /// Any thread. Outlives the stores on it, which the shared_ptr in their options sees to.
 class FaultFileSystem final : public rocksdb::FileSystemWrapper {
