@@ -10,7 +10,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -21,13 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/bus.h"
 #include "bench/support/disk.h"
 #include "bench/support/options.h"
 #include "bench/support/report.h"
-#include "bus/commit_pipeline.h"
-#include "bus/record_batch.h"
 #include "http/event_loop.h"
-#include "proto/bus.pb.h"
 
 namespace millrace::bench {
 namespace {
@@ -42,102 +39,6 @@ struct Settings {
 
 /// What the log writes for one commit of one record of 256 bytes: the batch with its key and its frame, about.
 constexpr size_t kRecordBytes = 256, kLogBytes = 400;
-
-Bytes batch_of(size_t bytes) {
-  bus::BatchBuilder builder;
-  bus::RecordView record;
-  Bytes value(bytes, 'v');
-  record.value = value;
-  record.timestamp_ms = SystemClock::instance().wall_ms();
-  builder.add(record);
-  return builder.finish();
-}
-
-/// A pipeline on a fresh store, with one topic.
-class Bus {
- public:
-  Bus(const std::filesystem::path& directory, store::Durability durability) : directory_(directory / "bench-store") {
-    std::filesystem::remove_all(directory_);
-    store::Options options;
-    options.directory = directory_;
-    // As the daemon has it.
-    if (durability == store::Durability::kSync) options.prepared_wal_bytes = options.max_wal_bytes / 2 + (1 << 20);
-    store_ = std::move(store::Store::open(options).value());
-    bus::CommitPipeline::Options pipeline;
-    pipeline.durability = durability;
-    pipeline.log.topic_defaults.max_message_bytes = 8 << 20;
-    pipeline_ = std::move(bus::CommitPipeline::start(*store_, SystemClock::instance(), health_, pipeline).value());
-    proto::TopicRow row;
-    topic_ = Uuid::random();
-    row.set_id(Bytes(topic_.view()));
-    row.set_name("bench");
-    for (int i = 0; i < kPartitions; ++i) row.add_partitions(pipeline_->allocate_partition_ids(1));
-    bus::Home home = bus::topic_home("bench");
-    bus::Commit commit(home);
-    commit.state.push_back({store::Table::kTopics, Bytes(home.prefix()), row.SerializeAsString()});
-    pipeline_->submit_and_wait(std::move(commit)).value();
-  }
-  ~Bus() {
-    pipeline_.reset();
-    store_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-
-  void commit(uint32_t partition, Bytes batch) {
-    check(pipeline_->submit_and_wait(commit_of(partition, std::move(batch))));
-  }
-  /// `done` is called on the pipeline's thread.
-  void commit(uint32_t partition, Bytes batch, std::function<void()> done) {
-    bus::Commit commit = commit_of(partition, std::move(batch));
-    commit.done = [done = std::move(done)](bus::CommitResult result) {
-      check(result);
-      done();
-    };
-    pipeline_->submit(std::move(commit));
-  }
-  /// An I/O thread as the daemon has them.
-  std::shared_ptr<http::EventLoop> start_loop(const std::string& name) {
-    auto loop = std::make_shared<http::EventLoop>(name);
-    loop->start(health_);
-    return loop;
-  }
-  static constexpr int kPartitions = 8;
-
-  /// What the pipeline did since the last call, in words.
-  std::string groups() {
-    const bus::CommitStats& stats = pipeline_->stats();
-    const Groups now{static_cast<double>(stats.groups.load()), static_cast<double>(stats.accepted.load()),
-                     static_cast<double>(stats.bytes.load()), static_cast<double>(stats.write_ns.sum())};
-    const Groups before = std::exchange(groups_, now);
-    const double count = std::max(1.0, now.count - before.count);
-    return fmt::format("{:.0f} groups of {:.1f} commits and {:.1f} kB, written in {:.0f} us", count,
-                       (now.commits - before.commits) / count, (now.bytes - before.bytes) / count / 1e3,
-                       (now.write_ns - before.write_ns) / count / 1e3);
-  }
-
- private:
-  struct Groups {
-    double count = 0, commits = 0, bytes = 0, write_ns = 0;
-  };
-  bus::Commit commit_of(uint32_t partition, Bytes batch) const {
-    bus::Commit commit(home_);
-    commit.appends.push_back({{topic_, partition}, std::move(batch)});
-    return commit;
-  }
-  static void check(const bus::CommitResult& result) {
-    if (result) return;
-    fmt::print(stderr, "bench: {}\n", to_string(result.error()));
-    std::abort();
-  }
-
-  std::filesystem::path directory_;
-  Health health_{SystemClock::instance()};
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<bus::CommitPipeline> pipeline_;
-  Uuid topic_;
-  const bus::Home home_ = bus::topic_home("bench");
-  Groups groups_;
-};
 
 struct Ours {
   double per_second = 0;
@@ -154,7 +55,7 @@ Ours ours(const Window& window, std::vector<double> latencies) {
 Ours commit_for(Bus& bus, double seconds, int writers, size_t record_bytes) {
   std::mutex mutex;
   std::vector<double> latencies;
-  const Bytes batch = batch_of(record_bytes);
+  const Bytes batch = batch_of(1, record_bytes);
   Window window = measure([&] {
     const double end = steady_seconds() + seconds;
     std::vector<std::thread> threads;
@@ -179,7 +80,7 @@ Ours commit_for(Bus& bus, double seconds, int writers, size_t record_bytes) {
 class Connections {
  public:
   Connections(Bus& bus, int writers, size_t record_bytes)
-      : bus_(bus), batch_(batch_of(record_bytes)), loops_{bus.start_loop("io-0"), bus.start_loop("io-1")} {
+      : bus_(bus), batch_(batch_of(1, record_bytes)), loops_{bus.start_loop("io-0"), bus.start_loop("io-1")} {
     for (int i = 0; i < writers; ++i) writers_.push_back({*loops_[static_cast<size_t>(i) % 2], i});
   }
   ~Connections() {
