@@ -229,7 +229,7 @@ void run_latency(store::Durability durability, const Settings& settings, Report&
   if (!settings.wants(name)) return;
   auto make_case = [&](const char* suffix) {
     return Case{.name = name + suffix,
-                .unit = "s",
+                .unit = "ms",
                 .better = Better::kLower,
                 .reference_name = "one fdatasync, same-size append",
                 .durability = sync ? "sync" : "async"};
@@ -242,13 +242,13 @@ void run_latency(store::Durability durability, const Settings& settings, Report&
     Disk before = append_for(settings.directory, settings.seconds / 2, kValueBytes + 150, true);
     const std::vector<double> ours = deliver(bus, settings.seconds, position);
     Disk after = append_for(settings.directory, settings.seconds / 2, kValueBytes + 150, true);
-    const double disk = 2 / (before.per_second + after.per_second);
-    p50.ours.push_back(ours[ours.size() / 2]);
-    p99.ours.push_back(ours[ours.size() * 99 / 100]);
+    const double disk = 2e3 / (before.per_second + after.per_second);
+    p50.ours.push_back(ours[ours.size() / 2] * 1e3);
+    p99.ours.push_back(ours[ours.size() * 99 / 100] * 1e3);
     p50.reference.push_back(disk);
     p99.reference.push_back(disk);
     fmt::print("{} {}: {} records, p50 {:.3f} ms, p99 {:.3f} ms, fdatasync {:.3f} ms\n", name, run + 1, ours.size(),
-               p50.ours.back() * 1e3, p99.ours.back() * 1e3, disk * 1e3);
+               p50.ours.back(), p99.ours.back(), disk);
     std::fflush(stdout);
   }
   report.add(p50);

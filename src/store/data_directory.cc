@@ -123,4 +123,11 @@ Result<DirectoryLock> claim(const DataDirectory& directory) {
   return lock;
 }
 
+Status raise_format(const DataDirectory& directory) {
+  auto format = read_format(directory);
+  if (!format) return tl::unexpected<Error>(std::move(format.error()));
+  if (*format && **format >= kFormatVersion) return {};
+  return write_file_durably(directory.format(), format_file_content());
+}
+
 }  // namespace millrace::store

@@ -29,6 +29,10 @@ struct DataDirectory {
 /// Errors: FORMAT_TOO_NEW, STORE_IN_USE, FILE_IO, STORE_DAMAGED (unreadable `format`); the message says what to do.
 Result<DirectoryLock> claim(const DataDirectory& directory);
 
+/// A directory of an older format has this binary's from now on. Once it has been opened, and before anything is
+/// written that an older binary would misread. Errors: FILE_IO.
+Status raise_format(const DataDirectory& directory);
+
 /// What `format` holds for this binary.
 std::string format_file_content();
 

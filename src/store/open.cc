@@ -334,6 +334,7 @@ Result<std::unique_ptr<Store>> Store::open(Options options) {
   space->look();
   Opening opening(options, directory, std::move(*lock), *space);
   MILLRACE_TRY(opening.run());
+  MILLRACE_TRY(raise_format(directory));
   return std::make_unique<RocksStore>(std::move(options), std::move(opening).take(), std::move(space));
 }
 

@@ -20,7 +20,7 @@ class FileSystem;
 namespace millrace::store {
 
 /// What on-disk format this binary writes. docs/format-compat.md says what older and newer binaries do with it.
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 
 struct Options {
   std::filesystem::path directory;

@@ -28,7 +28,7 @@ class WithoutRights {
 TEST_F(Directory, IsCreatedWhenOnlyTheLastPartIsMissing) {
   auto store = must_open();
   EXPECT_TRUE(store->open_report().created);
-  EXPECT_EQ(read_file(data() / "format"), "millrace-format 1\n");
+  EXPECT_EQ(read_file(data() / "format"), "millrace-format 2\n");
   Error error = refusal_of(options(root() / "a" / "b"));
   EXPECT_EQ(error.code, "FILE_IO");
   EXPECT_NE(error.message.find((root() / "a").string() + " does not exist"), std::string::npos) << error.message;
@@ -78,16 +78,26 @@ TEST_F(Directory, OfANewerFormatIsNotTouched) {
     auto store = must_open();
     fill(*store, 0, 10);
   }
-  write_file(data() / "format", "millrace-format 2\n");
+  write_file(data() / "format", "millrace-format 3\n");
   auto before = contents(data());
   Error error = refusal_of(options());
   EXPECT_EQ(error.code, "FORMAT_TOO_NEW");
   EXPECT_EQ(error.kind, ErrorKind::kUnsupported);
-  EXPECT_NE(error.message.find("format 2"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("format 3"), std::string::npos) << error.message;
   EXPECT_EQ(contents(data()), before);
   Options accepting = options();
   accepting.accept_loss = true;
   EXPECT_EQ(refusal_of(accepting).code, "FORMAT_TOO_NEW") << "a newer format is not damage";
+}
+
+TEST_F(Directory, OfAnOlderFormatHasThisOneAfterwards) {
+  {
+    auto store = must_open();
+    fill(*store, 0, 10);
+  }
+  write_file(data() / "format", "millrace-format 1\n");
+  expect_exactly(*must_open(), 10);
+  EXPECT_EQ(read_file(data() / "format"), "millrace-format 2\n");
 }
 
 TEST_F(Directory, WithAnUnreadableFormatIsDamaged) {
