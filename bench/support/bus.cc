@@ -40,14 +40,21 @@ Bus::Bus(const std::filesystem::path& directory, store::Durability durability) :
   pipeline.durability = durability;
   pipeline.log.topic_defaults.max_message_bytes = 8 << 20;
   pipeline_ = std::move(bus::CommitPipeline::start(*store_, SystemClock::instance(), health_, pipeline).value());
+  topic_ = add_topic("bench", {});
+}
+
+Uuid Bus::add_topic(const std::string& name, const proto::TopicConfig& config) {
   proto::TopicRow row;
-  topic_ = Uuid::random();
-  row.set_id(Bytes(topic_.view()));
-  row.set_name("bench");
+  const Uuid id = Uuid::random();
+  row.set_id(Bytes(id.view()));
+  row.set_name(name);
+  *row.mutable_config() = config;
   for (uint32_t i = 0; i < kPartitions; ++i) row.add_partitions(pipeline_->allocate_partition_ids(1));
-  bus::Commit commit(home_);
-  commit.state.push_back({store::Table::kTopics, Bytes(home_.prefix()), row.SerializeAsString()});
+  const bus::Home home = bus::topic_home(name);
+  bus::Commit commit(home);
+  commit.state.push_back({store::Table::kTopics, Bytes(home.prefix()), row.SerializeAsString()});
   check(pipeline_->submit_and_wait(std::move(commit)));
+  return id;
 }
 
 Bus::~Bus() {
@@ -56,18 +63,18 @@ Bus::~Bus() {
   std::filesystem::remove_all(directory_);
 }
 
-bus::Commit Bus::commit_of(uint32_t partition, Bytes batch) const {
+bus::Commit Bus::commit_of(const bus::TopicPartition& to, Bytes batch) const {
   bus::Commit commit(home_);
-  commit.appends.push_back({{topic_, partition}, std::move(batch)});
+  commit.appends.push_back({to, std::move(batch)});
   return commit;
 }
 
 void Bus::commit(uint32_t partition, Bytes batch) {
-  check(pipeline_->submit_and_wait(commit_of(partition, std::move(batch))));
+  check(pipeline_->submit_and_wait(commit_of(this->partition(partition), std::move(batch))));
 }
 
-void Bus::commit(uint32_t partition, Bytes batch, std::function<void()> done) {
-  bus::Commit commit = commit_of(partition, std::move(batch));
+void Bus::commit(const bus::TopicPartition& to, Bytes batch, std::function<void()> done) {
+  bus::Commit commit = commit_of(to, std::move(batch));
   commit.done = [done = std::move(done)](bus::CommitResult result) {
     check(result);
     done();

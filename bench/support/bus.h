@@ -10,6 +10,10 @@
 #include "http/event_loop.h"
 #include "store/store.h"
 
+namespace millrace::proto {
+class TopicConfig;
+}
+
 namespace millrace::bench {
 
 /// A record batch of so many records with values of so many bytes.
@@ -23,10 +27,16 @@ class Bus {
   Bus(const std::filesystem::path& directory, store::Durability durability);
   ~Bus();
 
+  /// Another topic, of kPartitions. Its UUID.
+  Uuid add_topic(const std::string& name, const proto::TopicConfig& config);
+
   /// Returns when it is durable.
   void commit(uint32_t partition, Bytes batch);
   /// `done` is called on the pipeline's thread.
-  void commit(uint32_t partition, Bytes batch, std::function<void()> done);
+  void commit(uint32_t partition, Bytes batch, std::function<void()> done) {
+    commit(this->partition(partition), std::move(batch), std::move(done));
+  }
+  void commit(const bus::TopicPartition& to, Bytes batch, std::function<void()> done);
   bus::TopicPartition partition(uint32_t number) const { return {topic_, number}; }
   bus::CommitPipeline& pipeline() { return *pipeline_; }
   store::Store& store() { return *store_; }
@@ -41,7 +51,7 @@ class Bus {
   struct Groups {
     double count = 0, commits = 0, bytes = 0, write_ns = 0;
   };
-  bus::Commit commit_of(uint32_t partition, Bytes batch) const;
+  bus::Commit commit_of(const bus::TopicPartition& to, Bytes batch) const;
 
   std::filesystem::path directory_;
   Health health_{SystemClock::instance()};

@@ -69,7 +69,7 @@ class LogKeeper {
   static constexpr size_t kMaxDamages = 100;
 
  private:
-  static constexpr size_t kChunkBytes = 1 << 20;
+  static constexpr size_t kChunkBytes = 256 << 10;
 
   /// A partition of a compacted topic, and what its topic says of compaction.
   struct Dirty {
