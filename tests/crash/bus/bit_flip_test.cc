@@ -68,6 +68,8 @@ TEST(BitFlips, AreSaidOrHarmless) {
     SCOPED_TRACE(fmt::format("{}, byte {} of {}, bit {}", file.string(), at, content.size(), bit));
     content[at] = static_cast<char>(content[at] ^ (1 << bit));
     write(data / file, content);
+    if (std::getenv("MILLRACE_FAULT_TRACE") != nullptr)
+      std::fprintf(stderr, "flip %d: %s, byte %zu of %zu, bit %d\n", i, file.c_str(), at, content.size(), bit);
     if (auto opened = bus.open(); !opened) {
       EXPECT_TRUE(refusals.contains(opened.error().code)) << to_string(opened.error());
       EXPECT_GT(opened.error().message.size(), 20u);

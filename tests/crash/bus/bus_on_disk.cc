@@ -141,21 +141,20 @@ BusOnDisk::Sent BusOnDisk::make(Commit& commit) {
 
 void BusOnDisk::submit_some(size_t count) {
   std::vector<Sent> sent(count);
+  std::atomic<size_t> answered{0};
   for (Sent& one : sent) {
     Commit commit(home_);
     one = make(commit);
-    commit.done = [&one](CommitResult result) {
+    commit.done = [&one, &answered](CommitResult result) {
       one.result = std::move(result);
-      one.answered = true;
+      answered.fetch_add(1, std::memory_order_release);
     };
     pipeline_->submit(std::move(commit));
   }
-  // Answers come in order, so this one's is the last; only from a failed pipeline it is refused at once.
-  while (!pipeline_->submit_and_wait(Commit(home_)) && pipeline_->stats().waiting.load() > 0) std::this_thread::yield();
+  // Each is answered, or the test runs into its time-out.
+  while (answered.load(std::memory_order_acquire) < count) std::this_thread::yield();
   for (Sent& one : sent) {
-    if (!one.answered) {
-      fault("commit {} was never answered", one.number);
-    } else if (one.result) {
+    if (one.result) {
       if (!unknown_.empty()) fault("commit {} was acknowledged behind one that is unknown", one.number);
       for (size_t i = 0; i < one.records.size(); ++i) one.records[i].offset = one.result->appends[i].base_offset;
       apply(one);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,7 +72,6 @@ class BusOnDisk {
     std::vector<Written> records;
     std::optional<uint64_t> cancels;  ///< the timer of that commit
     CommitResult result;
-    bool answered = false;
   };
   struct Partition {
     std::map<uint64_t, Written> records;  ///< by offset
