@@ -34,6 +34,8 @@ void check_sizes(const Config& c, Rules& rules) {
                 c.bus.commit_ring_max_memory_bytes, "such a commit could never enter the ring");
   rules.at_most("bus.commitMaxSize", c.bus.commit_max_bytes, "storage.maxWalSize", c.storage.max_wal_bytes,
                 "such a commit would not fit into the write-ahead log");
+  rules.at_most("storage.maxWalSize", c.storage.max_wal_bytes, "storage.reserveSize", c.storage.reserve_bytes,
+                "flushing it while writes are refused could fill the disk");
   rules.at_most("bus.commitGroupMaxSize", c.bus.commit_group_max_bytes, "bus.commitRingMaxMemorySize",
                 c.bus.commit_ring_max_memory_bytes, "a group is taken from the ring");
   rules.at_most("bus.maxMessageSize", c.bus.max_message_bytes, "bus.commitMaxSize", c.bus.commit_max_bytes,

@@ -222,6 +222,8 @@ TEST(Load, RulesBetweenKeysNameTheKeyThatWasSet) {
       ElementsAre(
           "node.properties:2: [bus] commitMaxSize: 16MB is more than storage.maxWalSize (8MB): such a commit would "
           "not fit into the write-ahead log"));
+  EXPECT_THAT(faults_in("[storage]\nmaxWalSize = 128MB\nreserveSize = 100MB\n"),
+              ElementsAre(HasSubstr("maxWalSize: 128MB is more than storage.reserveSize (100MB)")));
   EXPECT_THAT(faults_in("[node]\nshutdownTimeout = 5s\n"),
               ElementsAre(HasSubstr("[http] drainTimeout: 10s is more than")));
   EXPECT_THAT(faults_in("[http]\nlisten =\nunixSocket = none\n"),
