@@ -155,6 +155,19 @@ Status Coordinator::leave(const std::string& group, const MemberIdentity& who) {
   return status;
 }
 
+void Coordinator::rebalance(const std::string& group) {
+  Outbox out(*this);
+  {
+    MutexLock lock(mutex_);
+    Entry* entry = find(group);
+    if (entry == nullptr) return;
+    ClassicGroup::Effects effects;
+    entry->group.rebalance(now_ms(), effects);
+    settle(*entry, effects, out);
+  }
+  out.deliver();
+}
+
 /// Takes what an input came to into the outbox, and keeps the books: deadlines, holds, empty groups nobody needs.
 void Coordinator::settle(Entry& entry, ClassicGroup::Effects& effects, Outbox& out) {
   for (auto& [ticket, answer] : effects.joins)

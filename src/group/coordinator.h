@@ -63,6 +63,9 @@ class Coordinator {
   Status heartbeat(const std::string& group, const MemberIdentity& who) EXCLUDES(mutex_);
   Status leave(const std::string& group, const MemberIdentity& who) EXCLUDES(mutex_);
 
+  /// Asks all members to join again.
+  void rebalance(const std::string& group) EXCLUDES(mutex_);
+
   /// Offsets of one group; `group` and `commit_ms` are filled in here. With an empty identity only into a group that
   /// is Empty, which may be a new one. Errors: those of ClassicGroup::check_commit and of Commit.
   void commit(const std::string& group, const MemberIdentity& who, std::vector<bus::ConsumedOffset> offsets,
