@@ -59,8 +59,8 @@ void group_metrics(const group::Coordinator& coordinator, const api::GroupsApi& 
                number(stats.expired_groups));
   api::MetricsPage::ByLabels lags;
   for (auto& lag : groups.lags(kMaxLagSeries))
-    lags.push_back({{std::move(lag.group), std::move(lag.topic), std::to_string(lag.partition)},
-                    static_cast<double>(lag.lag)});
+    lags.push_back(
+        {{std::move(lag.group), std::move(lag.topic), std::to_string(lag.partition)}, static_cast<double>(lag.lag)});
   page.gauges("millrace_group_lag", "Records behind the committed offset; the first 1000 by group.",
               {"group", "topic", "partition"}, lags);
 }

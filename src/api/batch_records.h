@@ -12,7 +12,8 @@ namespace millrace::api {
 /// Walks the records of one fetched batch from `offset` on. `fn` answers false to stop. Answers the next offset to
 /// read. Errors: kCorruption LOG_DAMAGED, kUnsupported COMPRESSED_BATCH.
 template <typename Fn>
-Result<uint64_t> walk_batch(const Bytes& batch, uint64_t offset, const std::string& topic, uint32_t partition, Fn&& fn) {
+Result<uint64_t> walk_batch(const Bytes& batch, uint64_t offset, const std::string& topic, uint32_t partition,
+                            Fn&& fn) {
   auto info = bus::check_batch(batch);
   if (!info)
     return fail(

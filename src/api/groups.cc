@@ -227,8 +227,8 @@ Result<std::vector<std::string>> topics_of(const Fields& fields) {
     topics.push_back(*std::move(name));
   }
   if (const Json* list = fields.find("topics")) {
-    const bool strings = list->is_array() && std::all_of(list->begin(), list->end(),
-                                                         [](const Json& one) { return one.is_string(); });
+    const bool strings =
+        list->is_array() && std::all_of(list->begin(), list->end(), [](const Json& one) { return one.is_string(); });
     if (!strings || list->size() > 1'000)
       return fail(ErrorKind::kInvalidArgument, "INVALID_FIELD", "'topics' is a list of at most 1000 names",
                   fields.pointer("topics"));
@@ -296,9 +296,9 @@ Result<std::vector<GroupsApi::Move>> GroupsApi::plan_reset(const std::string& gr
       for (uint32_t i = 0; i < topic->partitions(); ++i) partitions.push_back(i);
     for (uint32_t partition : partitions) {
       if (partition >= topic->partitions())
-        return fail(ErrorKind::kNotFound, "UNKNOWN_PARTITION",
-                    fmt::format("topic '{}' has no partition {}, only 0 to {}", name, partition,
-                                topic->partitions() - 1));
+        return fail(
+            ErrorKind::kNotFound, "UNKNOWN_PARTITION",
+            fmt::format("topic '{}' has no partition {}, only 0 to {}", name, partition, topic->partitions() - 1));
       MILLRACE_TRY(add(name, {topic->id, partition}));
     }
   }

@@ -20,8 +20,8 @@ inline constexpr size_t kMaxOffsetsPerRequest = 10'000;
 /// What a member's read found.
 struct GroupRead {
   std::string json;
-  bool empty = false;                   ///< a long poll may wait
-  std::vector<bus::WatchedOffset> at;   ///< for these
+  bool empty = false;                  ///< a long poll may wait
+  std::vector<bus::WatchedOffset> at;  ///< for these
 };
 
 /// Owned by main; any thread.

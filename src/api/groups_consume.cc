@@ -19,8 +19,8 @@ Result<int64_t> duration_of(const Fields& fields, std::string_view name, int64_t
   const Json* given = fields.find(name);
   if (given == nullptr) return otherwise;
   auto invalid = [&] {
-    return fail(ErrorKind::kInvalidArgument, "INVALID_FIELD",
-                fmt::format("'{}' is a duration, as \"30s\"", name), fields.pointer(name));
+    return fail(ErrorKind::kInvalidArgument, "INVALID_FIELD", fmt::format("'{}' is a duration, as \"30s\"", name),
+                fields.pointer(name));
   };
   if (!given->is_string()) return invalid();
   auto parsed = config::parse_duration(given->get<std::string>());
@@ -182,14 +182,15 @@ Result<GroupRead> GroupsApi::read(const group::Membership& member, size_t limit,
     for (uint32_t partition : partitions) parts.push_back({&name, {topic->id, partition}});
   }
   // Each read begins with another partition, so that a busy one does not starve the others.
-  if (!parts.empty()) std::rotate(parts.begin(), parts.begin() + turn_++ % static_cast<uint32_t>(parts.size()), parts.end());
+  if (!parts.empty())
+    std::rotate(parts.begin(), parts.begin() + turn_++ % static_cast<uint32_t>(parts.size()), parts.end());
 
   GroupRead answer;
   answer.json = fmt::format(R"({{"generation":{},"assignment":[)", member.generation);
   bool first = true;
   for (const auto& [topic, partitions] : member.assignment) {
-    answer.json += fmt::format(R"({}{{"topic":"{}","partitions":[{}]}})", first ? "" : ",", topic,
-                               fmt::join(partitions, ","));
+    answer.json +=
+        fmt::format(R"({}{{"topic":"{}","partitions":[{}]}})", first ? "" : ",", topic, fmt::join(partitions, ","));
     first = false;
   }
   answer.json += R"(],"records":[)";

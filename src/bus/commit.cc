@@ -62,8 +62,8 @@ Status check_commit(const Commit& commit, size_t max_bytes) {
   for (const auto& offset : commit.offsets)
     if (offset.metadata.size() > kMaxOffsetMetadataBytes)
       return fail(ErrorKind::kInvalidArgument, "OFFSET_METADATA_TOO_LARGE",
-                  fmt::format("the metadata of an offset of group '{}' has {} bytes; at most {} are taken", offset.group,
-                              offset.metadata.size(), kMaxOffsetMetadataBytes));
+                  fmt::format("the metadata of an offset of group '{}' has {} bytes; at most {} are taken",
+                              offset.group, offset.metadata.size(), kMaxOffsetMetadataBytes));
   if (commit.idempotency) {
     MILLRACE_TRY(check_digest("idempotency key's", commit.idempotency->scope_and_key));
     MILLRACE_TRY(check_digest("request's", commit.idempotency->request));

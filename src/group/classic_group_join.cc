@@ -31,7 +31,8 @@ const Bytes* metadata_of(const std::vector<Protocol>& protocols, const std::stri
 
 Status ClassicGroup::check_new(const JoinRequest& request) const {
   if (state_ == GroupState::kDead)
-    return fail(ErrorKind::kUnavailable, "COORDINATOR_NOT_AVAILABLE", fmt::format("group '{}' is being deleted", name_));
+    return fail(ErrorKind::kUnavailable, "COORDINATOR_NOT_AVAILABLE",
+                fmt::format("group '{}' is being deleted", name_));
   if (request.session_timeout_ms < limits_.min_session_timeout_ms ||
       request.session_timeout_ms > limits_.max_session_timeout_ms)
     return fail(ErrorKind::kInvalidArgument, "INVALID_SESSION_TIMEOUT",
@@ -69,9 +70,8 @@ void ClassicGroup::join(int64_t now, Ticket ticket, const JoinRequest& request, 
     return replace_static(now, ticket, request, old_id, fresh_id, effects);
   }
   if (members_.size() + (in_time ? 0 : pending_.size()) >= limits_.max_members)
-    return refuse_with(
-        Error{ErrorKind::kExhausted, "GROUP_MAX_SIZE_REACHED",
-              fmt::format("group '{}' has {} members; no more are taken", name_, limits_.max_members)});
+    return refuse_with(Error{ErrorKind::kExhausted, "GROUP_MAX_SIZE_REACHED",
+                             fmt::format("group '{}' has {} members; no more are taken", name_, limits_.max_members)});
   if (request.instance_id || !request.member_id_required || in_time) {
     pending_.erase(request.member_id);
     return add(now, ticket, request, in_time ? request.member_id : fresh_id, effects);

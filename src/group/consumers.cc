@@ -134,7 +134,8 @@ void Consumers::joined(const std::shared_ptr<Drive>& drive, const JoinAnswer& an
     if (!assignments) return finish(drive, tl::unexpected(std::move(assignments.error())));
     request.assignments = *std::move(assignments);
   }
-  coordinator_.sync(drive->group, request, [this, drive](const SyncAnswer& synced_with) { synced(drive, synced_with); });
+  coordinator_.sync(drive->group, request,
+                    [this, drive](const SyncAnswer& synced_with) { synced(drive, synced_with); });
 }
 
 /// Another rebalance began meanwhile: it is joined as well. Each round waits for the whole group, so it cannot spin.

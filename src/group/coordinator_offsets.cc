@@ -34,7 +34,8 @@ Bytes offsets_prefix(const bus::Home& home, const std::string& group) {
 Result<CommittedOffset> parse_offset(ByteView rest, ByteView value) {
   proto::OffsetRow row;
   CommittedOffset offset;
-  if (rest.size() != offset.at.topic.bytes.size() + sizeof(uint32_t) || !row.ParseFromArray(value.data(), static_cast<int>(value.size())))
+  if (rest.size() != offset.at.topic.bytes.size() + sizeof(uint32_t) ||
+      !row.ParseFromArray(value.data(), static_cast<int>(value.size())))
     return fail(ErrorKind::kCorruption, "INVALID_OFFSET_ROW", fmt::format("offset {} cannot be read", to_hex(rest)));
   std::copy_n(rest.begin(), offset.at.topic.bytes.size(), offset.at.topic.bytes.begin());
   offset.at.partition = load_be<uint32_t>(rest.data() + offset.at.topic.bytes.size());
@@ -226,9 +227,8 @@ void Coordinator::remove(const std::string& group, std::function<void(Status)> r
 void Coordinator::try_delete(Entry& entry, Outbox& out) {
   if (entry.persisting || entry.persist_wanted || entry.commits_in_flight > 0 || entry.deleting_rows) return;
   entry.deleting_rows = true;
-  out.add([this, name = entry.name, epoch = static_cast<uint64_t>(entry.durable_generation)] {
-    delete_rows(name, epoch);
-  });
+  out.add(
+      [this, name = entry.name, epoch = static_cast<uint64_t>(entry.durable_generation)] { delete_rows(name, epoch); });
 }
 
 void Coordinator::delete_rows(const std::string& group, uint64_t epoch) {
@@ -276,8 +276,7 @@ void Coordinator::sweep() {
   {
     MutexLock lock(mutex_);
     if (next_sweep_ms_ > now_ms()) return;
-    next_sweep_ms_ =
-        now_ms() + std::clamp(options_.offsets_retention_ms / 10, kShortestSweepMs, kLongestSweepMs);
+    next_sweep_ms_ = now_ms() + std::clamp(options_.offsets_retention_ms / 10, kShortestSweepMs, kLongestSweepMs);
     auto entry = entries_.upper_bound(swept_);
     for (; entry != entries_.end() && names.size() < kGroupsPerSweep; ++entry) names.push_back(entry->first);
     swept_ = entry == entries_.end() || names.empty() ? "" : names.back();

@@ -220,9 +220,8 @@ TEST_P(Groups, ResetOnlyWhenEmptyAndDryRunsChangeNothing) {
   auto member = join(spec());
   auto reset = [&](const std::string& body) {
     std::string out;
-    node_.groups().reset_offsets("g", body, [&](const Result<std::string>& json) {
-      out = json ? *json : std::string(json.error().code);
-    });
+    node_.groups().reset_offsets(
+        "g", body, [&](const Result<std::string>& json) { out = json ? *json : std::string(json.error().code); });
     node_.settle();
     return out;
   };
@@ -301,11 +300,23 @@ INSTANTIATE_TEST_SUITE_P(Carriers, BusFaults, testing::Values(bus::Carrier::kMem
 TEST(ConsumerProtocol, ReadsWhatItWroteAndSurvivesWhatIsForged) {
   const Subscription subscription{{"a", "b"}, "data"};
   const Bytes bytes = encode(subscription);
-  EXPECT_EQ(to_hex(bytes), "0000" "00000002" "000161" "000162" "0000000464617461");
+  EXPECT_EQ(to_hex(bytes),
+            "0000"
+            "00000002"
+            "000161"
+            "000162"
+            "0000000464617461");
   EXPECT_EQ(parse_subscription(bytes)->topics, subscription.topics);
   for (size_t cut = 0; cut < bytes.size(); ++cut) EXPECT_FALSE(parse_subscription(bytes.substr(0, cut)));
   const TopicPartitions assignment{{"a", {0, 2}}};
-  EXPECT_EQ(to_hex(encode(assignment)), "0000" "00000001" "000161" "00000002" "00000000" "00000002" "ffffffff");
+  EXPECT_EQ(to_hex(encode(assignment)),
+            "0000"
+            "00000001"
+            "000161"
+            "00000002"
+            "00000000"
+            "00000002"
+            "ffffffff");
   EXPECT_EQ(*parse_assignment(encode(assignment)), assignment);
   EXPECT_TRUE(parse_assignment("")->empty());
   EXPECT_FALSE(parse_assignment(Bytes("\0\0\x7f\xff\xff\xff", 6))) << "a forged count";

@@ -47,7 +47,8 @@ class Node {
     for (int i = 0; i < 4; ++i) {
       bus::Commit barrier(*bus::Home::make(bus::HomeKind::kUpgrade, ""));
       barrier.state.push_back({store::Table::kMeta, barrier.home.key("barrier"), Bytes("x")});
-      if (auto done = log().submit_and_wait(std::move(barrier)); !done) throw std::runtime_error(to_string(done.error()));
+      if (auto done = log().submit_and_wait(std::move(barrier)); !done)
+        throw std::runtime_error(to_string(done.error()));
     }
   }
   void pass(int64_t ms) {

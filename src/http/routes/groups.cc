@@ -36,7 +36,8 @@ constexpr auto kResetSchema = R"({"type":"object","required":["to"],"additionalP
   "partitions":{"type":"array","items":{"type":"integer"}},"dryRun":{"type":"boolean"},
   "to":{"oneOf":[{"enum":["earliest","latest"]},{"type":"object","properties":{"offset":{"type":["integer","string"]},
   "time":{"type":["integer","string"]}}}]}}})";
-constexpr auto kMovesSchema = R"({"type":"object","properties":{"dryRun":{"type":"boolean"},"partitions":{"type":"array",
+constexpr auto kMovesSchema =
+    R"({"type":"object","properties":{"dryRun":{"type":"boolean"},"partitions":{"type":"array",
   "items":{"type":"object","properties":{"topic":{"type":"string"},"partition":{"type":"integer"},
   "from":{"type":["string","null"]},"to":{"type":"string"}}}}}})";
 constexpr auto kJoinSchema = R"({"type":"object","required":["topics"],"additionalProperties":false,"properties":{
@@ -187,8 +188,8 @@ class MemberPoll : public std::enable_shared_from_this<MemberPoll> {
   std::optional<group::Membership> membership_;
   std::unique_ptr<group::Coordinator::Hold> hold_;
   std::unique_ptr<bus::Watch> watch_;
-  uint64_t round_ = 0;     ///< wake-ups of earlier rounds mean nothing
-  bool waited_ = false;    ///< the wait is over: whatever is there is the answer
+  uint64_t round_ = 0;   ///< wake-ups of earlier rounds mean nothing
+  bool waited_ = false;  ///< the wait is over: whatever is there is the answer
   bool finished_ = false;
 };
 
@@ -248,35 +249,35 @@ void add_group_collection(Router& router, api::GroupsApi& groups) {
 
 void add_member_routes(Router& router, api::GroupsApi& groups, bus::CommitLog& log, RecordLimits limits) {
   const Route::Problem rebalancing{ErrorKind::kConflict, "REBALANCE_IN_PROGRESS", "the group is rebalancing"};
-  router.add({.method = Method::kPost,
-              .path = "/v1/groups/{group}/members",
-              .operation_id = "joinGroup",
-              .tag = "groups",
-              .summary = "Joins a group as a consumer over HTTP",
-              .description = "Answers when the member has its assignment, which may take until the other members have "
-                             "joined the rebalance. A member with an instanceId that joins again takes its own place.",
-              .params = {group_param()},
-              .body = BodyRule::kRequired,
-              .request_schema = kJoinSchema,
-              .answers = {{201, "The member.", kMember}},
-              .problems = {{ErrorKind::kNotFound, "UNKNOWN_TOPIC", "there is no such topic"},
-                           {ErrorKind::kConflict, "INCONSISTENT_GROUP_PROTOCOL", "its members assign in other ways"},
-                           {ErrorKind::kExhausted, "GROUP_MAX_SIZE_REACHED", "the group is full"},
-                           {ErrorKind::kExhausted, "TOO_MANY_GROUPS", "the node's bound is reached"},
-                           {ErrorKind::kFenced, "FENCED_INSTANCE_ID", "the instance joined once more meanwhile"},
-                           {ErrorKind::kInvalidArgument, "INVALID_SESSION_TIMEOUT", "out of the node's bounds"}},
-              .handler = [&groups](Request request, Responder responder) {
-                // The others may take their time; a server that stops does not wait for them.
-                responder.on_cancel([responder](CancelReason) {
-                  responder.try_respond(
-                      problem(Error{ErrorKind::kUnavailable, "STOPPING", "the node is stopping", {}}));
-                });
-                groups.join(std::string(request.params.string("group")), request.body, request.peer,
-                            [responder](Result<std::string> member) {
-                              responder.try_respond(member ? Response::json(201, *std::move(member))
-                                                           : problem(member.error()));
-                            });
-              }});
+  router.add(
+      {.method = Method::kPost,
+       .path = "/v1/groups/{group}/members",
+       .operation_id = "joinGroup",
+       .tag = "groups",
+       .summary = "Joins a group as a consumer over HTTP",
+       .description = "Answers when the member has its assignment, which may take until the other members have "
+                      "joined the rebalance. A member with an instanceId that joins again takes its own place.",
+       .params = {group_param()},
+       .body = BodyRule::kRequired,
+       .request_schema = kJoinSchema,
+       .answers = {{201, "The member.", kMember}},
+       .problems = {{ErrorKind::kNotFound, "UNKNOWN_TOPIC", "there is no such topic"},
+                    {ErrorKind::kConflict, "INCONSISTENT_GROUP_PROTOCOL", "its members assign in other ways"},
+                    {ErrorKind::kExhausted, "GROUP_MAX_SIZE_REACHED", "the group is full"},
+                    {ErrorKind::kExhausted, "TOO_MANY_GROUPS", "the node's bound is reached"},
+                    {ErrorKind::kFenced, "FENCED_INSTANCE_ID", "the instance joined once more meanwhile"},
+                    {ErrorKind::kInvalidArgument, "INVALID_SESSION_TIMEOUT", "out of the node's bounds"}},
+       .handler = [&groups](Request request, Responder responder) {
+         // The others may take their time; a server that stops does not wait for them.
+         responder.on_cancel([responder](CancelReason) {
+           responder.try_respond(problem(Error{ErrorKind::kUnavailable, "STOPPING", "the node is stopping", {}}));
+         });
+         groups.join(
+             std::string(request.params.string("group")), request.body, request.peer,
+             [responder](Result<std::string> member) {
+               responder.try_respond(member ? Response::json(201, *std::move(member)) : problem(member.error()));
+             });
+       }});
   router.add({.path = "/v1/groups/{group}/members/{member}",
               .operation_id = "getGroupMember",
               .tag = "groups",
