@@ -24,11 +24,12 @@ struct Draft {
   TopicsCommand topics;
   ProduceCommand produce;
   ConsumeCommand consume;
+  GroupsCommand groups;
   NodeCommand node;
   BackupCommand backup;
   CompletionCommand completion;
   std::vector<std::string> configs;
-  std::string timeout, batch_bytes, linger, key_separator, from, shell;
+  std::string timeout, batch_bytes, linger, key_separator, from, to, shell;
 };
 
 // A shell variable that is unexpectedly empty must not quietly mean the default.
@@ -173,7 +174,20 @@ void add_consume(CLI::App& root, Draft& draft) {
       "%t topic, %p partition, %o offset, %T time in ms, %h headers, %S and %K sizes of value and key (-1: none),\n"
       "%% itself, and \\n \\t \\r \\0 \\xHH.");
   ConsumeCommand& command = draft.consume;
-  add_topic(app, command.topic);
+  app->add_option("TOPIC", command.topics, "Name of the topic; several with --group")->required()->check(not_empty, "");
+  auto* group = app->add_option("-g,--group", command.group,
+                                "Read as a member of this consumer group, until interrupted: commits after printing");
+  group->type_name("GROUP")->check(not_empty, "");
+  app->add_option("--instance-id", command.instance_id,
+                  "With --group: be this instance, which keeps its partitions over a restart")
+      ->type_name("ID")
+      ->needs(group)
+      ->check(not_empty, "");
+  app->add_option("--session-timeout", command.session_timeout,
+                  "With --group: count as gone after so much silence [30s]")
+      ->type_name("DURATION")
+      ->needs(group)
+      ->check(duration("--session-timeout", 1, 86'400'000));
   app->add_option("-p,--partition", command.partition, "Of this partition only")->type_name("N");
   app->add_option(
          "--from", draft.from,
@@ -194,6 +208,51 @@ void add_consume(CLI::App& root, Draft& draft) {
       ->capture_default_str()
       ->check([](const std::string& text) { return unescape(text) ? "" : "an unknown escape in '" + text + "'"; }, "");
   add_retries(app, command.retry);
+  app->callback([&command, &draft] {
+    if (!command.group && command.topics.size() > 1)
+      throw CLI::ValidationError("consume", "several topics are read with --group only");
+    if (command.group && (command.partition || command.follow))
+      throw CLI::ValidationError("consume", "--partition and --follow do not go with --group");
+    if (command.group && !draft.from.empty() && draft.from != "earliest" && draft.from != "latest")
+      throw CLI::ValidationError("consume", "with --group, --from is earliest or latest");
+  });
+}
+
+void add_groups(CLI::App& root, Draft& draft) {
+  using Action = GroupsCommand::Action;
+  auto* groups = add(root, "groups", "Consumer groups: list, show, delete, reset-offsets");
+  groups->require_subcommand(1);
+  GroupsCommand& command = draft.groups;
+  auto action = [&command](Action value) { return [&command, value] { command.action = value; }; };
+  auto named = [&](const char* name, const char* description, Action value) {
+    auto* app = add(*groups, name, description);
+    app->add_option("GROUP", command.group, "Name of the group")->required()->check(not_empty, "");
+    app->callback(action(value));
+    return app;
+  };
+  auto* list = add(*groups, "list", "List the groups by name");
+  list->add_flag("--names", command.names_only, "Print the names alone, one a line");
+  list->callback(action(Action::kList));
+  named("show", "Show a group: its members, offsets and lag", Action::kShow);
+  named("delete", "Delete a group without members, and its offsets", Action::kDelete);
+  auto* reset = named("reset-offsets", "Move the offsets of a group without members", Action::kReset);
+  reset->add_option("--topic", command.topics, "Of this topic; may be repeated [all that the group has offsets for]")
+      ->type_name("TOPIC")
+      ->allow_extra_args(false)
+      ->check(not_empty, "");
+  reset->add_option("--partition", command.partitions, "Of this partition; may be repeated [all]")
+      ->type_name("N")
+      ->allow_extra_args(false);
+  reset->add_option("--to", draft.to, "earliest, latest, OFFSET, TIME (RFC 3339) or an age (15m)")
+      ->type_name("POSITION")
+      ->required()
+      ->check(
+          [](const std::string& text) {
+            auto position = StartPosition::parse(text, 0);
+            return position ? std::string() : position.error().message;
+          },
+          "");
+  reset->add_flag("--dry-run", command.dry_run, "Only show what would be moved");
 }
 
 void add_node(CLI::App& root, Draft& draft) {
@@ -278,8 +337,12 @@ CommandLine finish(const CLI::App& app, Draft& draft) {
   } else if (name == "consume") {
     ConsumeCommand& consume = draft.consume;
     if (consume.follow) consume.from.value = StartPosition::Latest();
+    consume.topic = consume.topics.front();
     if (!draft.from.empty()) consume.from = *StartPosition::parse(draft.from, now_ms());
     line.command = std::move(consume);
+  } else if (name == "groups") {
+    if (!draft.to.empty()) draft.groups.to = *StartPosition::parse(draft.to, now_ms());
+    line.command = std::move(draft.groups);
   } else if (name == "node") {
     line.command = draft.node;
   } else if (name == "backup") {
@@ -308,6 +371,7 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   add_topics(app, draft);
   add_produce(app, draft);
   add_consume(app, draft);
+  add_groups(app, draft);
   add_node(app, draft);
   add_backup(app, draft);
   add_completion(app, draft);

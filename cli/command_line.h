@@ -40,13 +40,28 @@ struct ProduceCommand {
 };
 
 struct ConsumeCommand {
-  std::string topic;
+  std::string topic;                 ///< the first of topics
+  std::vector<std::string> topics;   ///< several with a group only
+  std::optional<std::string> group;  ///< as a member of this group
+  std::optional<std::string> instance_id;
+  std::string session_timeout;  ///< as given; empty: the node's choice
   std::optional<uint32_t> partition;
   StartPosition from;
   bool follow = false;
   std::optional<uint64_t> limit;
   std::string format = "%s\\n";
   RetryPolicy retry;
+};
+
+struct GroupsCommand {
+  enum class Action { kList, kShow, kDelete, kReset };
+  Action action = Action::kList;
+  std::string group;
+  std::vector<std::string> topics;   ///< reset: none for all that have offsets
+  std::vector<uint32_t> partitions;  ///< reset: none for all
+  StartPosition to;
+  bool dry_run = false;
+  bool names_only = false;
 };
 
 struct NodeCommand {
@@ -72,7 +87,9 @@ struct CommandLine {
   std::string server;
   std::chrono::milliseconds timeout{30'000};  ///< without a byte from the server
   bool json = false;
-  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, NodeCommand, BackupCommand, CompletionCommand> command;
+  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, GroupsCommand, NodeCommand, BackupCommand,
+               CompletionCommand>
+      command;
 };
 
 /// Or the exit code when nothing is left to do, after printing: --help and --version to standard output, what is wrong

@@ -9,8 +9,8 @@ namespace {
 
 /// One command as completion sees it: where it is, and what may stand there.
 struct Place {
-  std::string path;  ///< "topics create"; "" for the program
-  bool takes_topic = false;
+  std::string path;                                          ///< "topics create"; "" for the program
+  std::string lists = {};                                    ///< whose names may stand there: "topics", "groups"
   std::vector<std::pair<std::string, std::string>> words;    ///< commands with their descriptions
   std::vector<std::pair<std::string, std::string>> options;  ///< with their dashes
 };
@@ -30,14 +30,15 @@ void add_options(Place& place, const CLI::App& app) {
       place.options.emplace_back("--" + name, brief(option->get_description()));
     for (const std::string& name : option->get_snames())
       place.options.emplace_back("-" + name, brief(option->get_description()));
-    if (option->get_positional() && option->get_name() == "TOPIC") place.takes_topic = true;
+    if (option->get_positional() && option->get_name() == "TOPIC") place.lists = "topics";
+    if (option->get_positional() && option->get_name() == "GROUP") place.lists = "groups";
     if (option->get_positional() && option->get_name() == "SHELL")
       for (const char* shell : {"bash", "zsh", "fish"}) place.words.emplace_back(shell, shell);
   }
 }
 
 void collect(std::vector<Place>& places, const CLI::App& root, const CLI::App& app, const std::string& path) {
-  Place place{path, false, {}, {}};
+  Place place{path, {}, {}, {}};
   add_options(place, app);
   // The global options may stand anywhere.
   if (&app != &root) {
@@ -69,7 +70,7 @@ std::string path_words(const std::vector<Place>& places) {
 
 constexpr const char* kBashHead = R"(# bash completion of millrace: source <(millrace completion bash)
 _millrace() {
-  local cur=${COMP_WORDS[COMP_CWORD]} path= next word words= options= topic=
+  local cur=${COMP_WORDS[COMP_CWORD]} path= next word words= options= lists=
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     next="${path:+$path }$word"
     case "$next" in
@@ -79,13 +80,13 @@ std::string bash(const std::vector<Place>& places) {
   std::string out = kBashHead;
   out += "      " + path_words(places) + ") path=$next ;;\n    esac\n  done\n  case \"$path\" in\n";
   for (const Place& place : places)
-    out += fmt::format("    '{}') words='{}' options='{}' topic={} ;;\n", place.path, names(place.words),
-                       names(place.options), place.takes_topic ? "1" : "");
+    out += fmt::format("    '{}') words='{}' options='{}' lists={} ;;\n", place.path, names(place.words),
+                       names(place.options), place.lists);
   out += R"(  esac
   if [[ $cur == -* ]]; then
     words=$options
-  elif [[ -n $topic ]]; then
-    words=$(millrace topics list --names --timeout 1s 2>/dev/null)
+  elif [[ -n $lists ]]; then
+    words=$(millrace $lists list --names --timeout 1s 2>/dev/null)
   fi
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
@@ -105,7 +106,7 @@ std::string zsh(const std::vector<Place>& places) {
   std::string out = R"zsh(#compdef millrace
 # zsh completion of millrace: put it into a file _millrace in a directory of $fpath
 _millrace() {
-  local cur=${words[CURRENT]} path_= next word topic=
+  local cur=${words[CURRENT]} path_= next word lists=
   local -a entries options
   for word in "${(@)words[2,CURRENT-1]}"; do
     next="${path_:+$path_ }$word"
@@ -113,13 +114,13 @@ _millrace() {
 )zsh";
   out += "      " + path_words(places) + ") path_=$next ;;\n    esac\n  done\n  case \"$path_\" in\n";
   for (const Place& place : places)
-    out += fmt::format("    '{}') entries=({}); options=({}); topic={} ;;\n", place.path, zsh_array(place.words),
-                       zsh_array(place.options), place.takes_topic ? "1" : "");
+    out += fmt::format("    '{}') entries=({}); options=({}); lists={} ;;\n", place.path, zsh_array(place.words),
+                       zsh_array(place.options), place.lists);
   out += R"zsh(  esac
   if [[ $cur == -* ]]; then
     entries=($options)
-  elif [[ -n $topic ]]; then
-    entries=(${(f)"$(millrace topics list --names --timeout 1s 2>/dev/null)"})
+  elif [[ -n $lists ]]; then
+    entries=(${(f)"$(millrace $lists list --names --timeout 1s 2>/dev/null)"})
   fi
   _describe 'millrace' entries
 }
@@ -153,7 +154,8 @@ function __millrace_path
     for (const auto& [name, description] : place.options)
       out += name.starts_with("--") ? fmt::format("{} -l '{}' -d '{}'\n", condition, name.substr(2), description)
                                     : fmt::format("{} -s '{}' -d '{}'\n", condition, name.substr(1), description);
-    if (place.takes_topic) out += condition + " -a '(millrace topics list --names --timeout 1s 2>/dev/null)'\n";
+    if (!place.lists.empty())
+      out += condition + fmt::format(" -a '(millrace {} list --names --timeout 1s 2>/dev/null)'\n", place.lists);
   }
   return out;
 }

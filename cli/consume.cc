@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/consume_group.h"
 #include "cli/follow.h"
 #include "cli/json_text.h"
 #include "cli/record_printer.h"
@@ -186,7 +187,8 @@ std::string vector_of(const std::vector<Stretch>& stretches) {
 Done consume(const ConsumeCommand& command, bool json, Remote& remote, Console& console) {
   auto printer = RecordPrinter::create(command, json, console);
   if (!printer) return tl::unexpected(std::move(printer.error()));
-  Done outcome = Consumer(command, remote, *printer).run();
+  Done outcome =
+      command.group ? consume_group(command, remote, *printer, console) : Consumer(command, remote, *printer).run();
   // What was read before a failure is good.
   Done written = printer->flush();
   return outcome ? written : outcome;

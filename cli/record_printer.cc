@@ -14,7 +14,7 @@ Outcome<RecordPrinter> RecordPrinter::create(const ConsumeCommand& command, bool
   return RecordPrinter(std::move(*format), command.topic, limit, json, console);
 }
 
-Done RecordPrinter::print(std::string_view record) {
+Done RecordPrinter::print(std::string_view record, std::string_view topic) {
   text_.clear();
   if (json_) {
     text_.append(record);
@@ -22,7 +22,7 @@ Done RecordPrinter::print(std::string_view record) {
     for (char& c : text_)
       if (c == '\n' || c == '\r') c = ' ';
     text_ += '\n';
-  } else if (auto done = format_.append(text_, topic_, record); !done) {
+  } else if (auto done = format_.append(text_, topic, record); !done) {
     return fails(kExitUnreachable, "the server's answer is unreadable: " + done.error().message);
   }
   --left_;

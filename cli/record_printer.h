@@ -17,7 +17,8 @@ class RecordPrinter {
   static Outcome<RecordPrinter> create(const ConsumeCommand& command, bool json, Console& console);
 
   /// `record` is the record's JSON. Not to be called when done().
-  Done print(std::string_view record);
+  Done print(std::string_view record) { return print(record, topic_); }
+  Done print(std::string_view record, std::string_view topic);
   Done flush() { return console_->flush(); }
   bool done() const { return left_ == 0; }
   /// How many may still be printed.

@@ -4,6 +4,7 @@
 
 #include "cli/backup.h"
 #include "cli/consume.h"
+#include "cli/groups.h"
 #include "cli/node.h"
 #include "cli/produce.h"
 #include "cli/topics.h"
@@ -14,6 +15,9 @@ namespace {
 /// A stream is silent between its heartbeats, which come every 15 seconds.
 constexpr std::chrono::milliseconds kStreamSilence{45'000};
 
+/// A member that joins waits for the others, who may take their rebalance time-out of a minute.
+constexpr std::chrono::milliseconds kRebalance{75'000};
+
 struct Runner {
   const CommandLine& line;
   Remote& remote;
@@ -22,6 +26,7 @@ struct Runner {
   Done operator()(const TopicsCommand& command) const { return topics(command, line.json, remote, console); }
   Done operator()(const ProduceCommand& command) const { return produce(command, line.json, remote, console); }
   Done operator()(const ConsumeCommand& command) const { return consume(command, line.json, remote, console); }
+  Done operator()(const GroupsCommand& command) const { return groups(command, line.json, remote, console); }
   Done operator()(const NodeCommand& command) const { return node(command, line.json, remote, console); }
   Done operator()(const BackupCommand& command) const { return backup(command, line.json, remote, console); }
   Done operator()(const CompletionCommand& command) const { return console.write(command.script); }
@@ -31,6 +36,7 @@ Done carry_out(const CommandLine& line, Console& console, Interrupts& interrupts
   auto timeout = line.timeout;
   const auto* consuming = std::get_if<ConsumeCommand>(&line.command);
   if (consuming != nullptr && consuming->follow) timeout = std::max(timeout, kStreamSilence);
+  if (consuming != nullptr && consuming->group) timeout = std::max(timeout, kRebalance);
   auto remote = Remote::create(line.server, timeout, interrupts);
   if (!remote) return tl::unexpected(std::move(remote.error()));
   return std::visit(Runner{line, **remote, console}, line.command);

@@ -43,6 +43,28 @@ void keeper_metrics(const bus::KeeperStats& stats, api::MetricsPage& page) {
   page.counter("millrace_damages_total", "Places found damaged.", number(stats.damages));
 }
 
+/// More would make a page that nobody reads: the lag of the others is in GET /v1/groups/{group}.
+constexpr size_t kMaxLagSeries = 1'000;
+
+void group_metrics(const group::Coordinator& coordinator, const api::GroupsApi& groups, api::MetricsPage& page) {
+  const group::Coordinator::Stats& stats = coordinator.stats();
+  page.gauge("millrace_groups", "Consumer groups.", static_cast<double>(coordinator.groups()));
+  page.gauge("millrace_group_members", "Members of all consumer groups.", static_cast<double>(coordinator.members()));
+  page.counter("millrace_group_rebalances_total", "Rebalances that came to their end.", number(stats.rebalances));
+  page.counter("millrace_group_offset_commits_total", "Commits of offsets that are durable.",
+               number(stats.offset_commits));
+  page.counter("millrace_group_fenced_commits_total", "Commits of offsets that a newer generation outran.",
+               number(stats.fenced_commits));
+  page.counter("millrace_groups_expired_total", "Groups forgotten after bus.offsetsRetention.",
+               number(stats.expired_groups));
+  api::MetricsPage::ByLabels lags;
+  for (auto& lag : groups.lags(kMaxLagSeries))
+    lags.push_back(
+        {{std::move(lag.group), std::move(lag.topic), std::to_string(lag.partition)}, static_cast<double>(lag.lag)});
+  page.gauges("millrace_group_lag", "Records behind the committed offset; the first 1000 by group.",
+              {"group", "topic", "partition"}, lags);
+}
+
 void store_metrics(const store::Store& store, api::MetricsPage& page) {
   store::Stats stats = store.stats();
   page.gauge("millrace_store_wal_bytes", "Write-ahead log since the last flush.", static_cast<double>(stats.wal_bytes));
@@ -72,12 +94,13 @@ void http_metrics(const http::Stats& stats, api::MetricsPage& page) {
 }  // namespace
 
 std::string metrics_text(const bus::CommitPipeline& pipeline, const bus::LogKeeper& keeper, const store::Store& store,
-                         const http::Stats& http) {
+                         const group::Coordinator& coordinator, const api::GroupsApi& groups, const http::Stats& http) {
   api::MetricsPage page;
   page.info("millrace_build_info", "Version and revision.",
             {{"version", std::string(version())}, {"revision", std::string(git_revision())}});
   bus_metrics(pipeline, page);
   keeper_metrics(keeper.stats(), page);
+  group_metrics(coordinator, groups, page);
   store_metrics(store, page);
   http_metrics(http, page);
   return page.text();

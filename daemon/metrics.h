@@ -2,8 +2,10 @@
 
 #include <string>
 
+#include "api/groups.h"
 #include "bus/commit_pipeline.h"
 #include "bus/log_keeper.h"
+#include "group/coordinator.h"
 #include "http/stats.h"
 #include "store/store.h"
 
@@ -11,6 +13,6 @@ namespace millrace::daemon {
 
 /// What GET /metrics answers, in Prometheus' text format. Collected when asked.
 std::string metrics_text(const bus::CommitPipeline& pipeline, const bus::LogKeeper& keeper, const store::Store& store,
-                         const http::Stats& http);
+                         const group::Coordinator& coordinator, const api::GroupsApi& groups, const http::Stats& http);
 
 }  // namespace millrace::daemon

@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include "api/backups.h"
+#include "api/groups.h"
 #include "api/records.h"
 #include "api/topics.h"
+#include "base/timer_thread.h"
 #include "base/version.h"
 #include "bus/commit_pipeline.h"
 #include "bus/log_keeper.h"
 #include "config/load.h"
 #include "daemon/metrics.h"
+#include "group/consumers.h"
+#include "group/coordinator.h"
 #include "http/problem.h"
 #include "http/routes/routes.h"
 #include "http/server.h"
@@ -34,6 +38,7 @@ class WholeNode final : public Node {
   Status make_directory() const;
   Status open_store();
   Status start_bus();
+  Status start_groups();
   Status start_http();
   std::string info() const;
   Status ready() const;
@@ -48,11 +53,16 @@ class WholeNode final : public Node {
   std::atomic<bool> stopping_{false};
 
   std::unique_ptr<store::Store> store_;
+  /// Above the pipeline, whose last answers it takes.
+  std::unique_ptr<group::Coordinator> coordinator_;
   std::unique_ptr<bus::CommitPipeline> pipeline_;
   std::unique_ptr<bus::LogKeeper> keeper_;
+  std::unique_ptr<TimerThread> timer_;
+  std::unique_ptr<group::Consumers> consumers_;
   std::unique_ptr<api::TopicsApi> topics_;
   std::unique_ptr<api::RecordsApi> records_;
   std::unique_ptr<api::BackupsApi> backups_;
+  std::unique_ptr<api::GroupsApi> groups_;
   std::unique_ptr<http::Server> server_;
 };
 
@@ -60,6 +70,7 @@ Status WholeNode::start() {
   MILLRACE_TRY(make_directory());
   MILLRACE_TRY(open_store());
   MILLRACE_TRY(start_bus());
+  MILLRACE_TRY(start_groups());
   return start_http();
 }
 
@@ -151,6 +162,28 @@ Status WholeNode::start_bus() {
   return {};
 }
 
+Status WholeNode::start_groups() {
+  const config::BusConfig& bus = config_.bus;
+  timer_ = std::make_unique<TimerThread>(clock_, health_);
+  const TimerThread::Task task = timer_->add([this] { return coordinator_->run_due(); }, 0);
+  group::Coordinator::Options options;
+  options.limits.max_members = bus.group_max_members;
+  options.limits.max_bytes = bus.group_max_bytes;
+  options.limits.initial_rebalance_delay_ms = bus.group_initial_rebalance_delay.count();
+  options.limits.min_session_timeout_ms = bus.group_min_session_timeout.count();
+  options.limits.max_session_timeout_ms = bus.group_max_session_timeout.count();
+  options.max_groups = bus.max_groups;
+  options.offsets_retention_ms = bus.offsets_retention.count();
+  options.wake_at = [this, task](int64_t due_ms) { timer_->run_by(task, due_ms); };
+  auto coordinator = group::Coordinator::start(*pipeline_, clock_, std::move(options));
+  if (!coordinator) return tl::unexpected(std::move(coordinator.error()));
+  coordinator_ = *std::move(coordinator);
+  consumers_ = std::make_unique<group::Consumers>(*coordinator_, *pipeline_);
+  groups_ = std::make_unique<api::GroupsApi>(*pipeline_, *topics_, *coordinator_, *consumers_);
+  timer_->start();
+  return {};
+}
+
 http::Options http_options(const config::HttpConfig& config) {
   http::Options options;
   options.listen.clear();
@@ -177,11 +210,13 @@ Status WholeNode::start_http() {
   http::add_topic_routes(*router, *topics_);
   http::add_record_routes(*router, *records_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
   http::add_backup_routes(*router, *backups_, config_.bus.long_poll_max);
+  http::add_group_routes(*router, *groups_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
   http::add_stream_route(*router, *records_, *topics_, *pipeline_);
   http::add_node_routes(
       *router,
       {[this] { return info(); }, [this] { return ready(); },
-       [this] { return metrics_text(*pipeline_, *keeper_, *store_, server_->stats()); }, config_.node.loop_stuck_after},
+       [this] { return metrics_text(*pipeline_, *keeper_, *store_, *coordinator_, *groups_, server_->stats()); },
+       config_.node.loop_stuck_after},
       health_);
   router->add_openapi("Millrace", std::string(version()), "A durable partitioned log, and what is built on it.");
   auto server = http::Server::listen(http_options(config_.http), std::move(router), health_);
@@ -225,14 +260,20 @@ void WholeNode::stop() {
   server_->stop_and_wait(config_.http.drain_timeout);
   backups_->stop();
   keeper_->stop();
+  // Nobody asks any more, so nothing new falls due; what is under way is answered by the pipeline's end.
+  timer_->stop();
   if (auto status = pipeline_->close(); !status)
     spdlog::error("closing the commit pipeline: {}", to_string(status.error()));
   server_.reset();
   backups_.reset();
+  groups_.reset();
   records_.reset();
   topics_.reset();
   keeper_.reset();
   pipeline_.reset();
+  consumers_.reset();
+  coordinator_.reset();
+  timer_.reset();
   if (auto status = store_->close(); !status) spdlog::error("closing the store: {}", to_string(status.error()));
   store_.reset();
 }

@@ -38,6 +38,16 @@ void MetricsPage::gauge(std::string_view name, std::string_view help, double val
   families_->add(name, help, prometheus::MetricType::Gauge).metric.emplace_back().gauge.value = value;
 }
 
+void MetricsPage::gauges(std::string_view name, std::string_view help, const std::vector<std::string>& labels,
+                         const ByLabels& values) {
+  auto& family = families_->add(name, help, prometheus::MetricType::Gauge);
+  for (const auto& [texts, value] : values) {
+    auto& metric = family.metric.emplace_back();
+    for (size_t i = 0; i < labels.size(); ++i) metric.label.push_back({labels[i], texts[i]});
+    metric.gauge.value = value;
+  }
+}
+
 void MetricsPage::info(std::string_view name, std::string_view help,
                        const std::vector<std::pair<std::string, std::string>>& labels) {
   auto& metric = families_->add(name, help, prometheus::MetricType::Gauge).metric.emplace_back();

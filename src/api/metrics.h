@@ -22,6 +22,10 @@ class MetricsPage {
   void counter(std::string_view name, std::string_view help, double value);
   void counters(std::string_view name, std::string_view help, std::string_view label, const ByLabel& values);
   void gauge(std::string_view name, std::string_view help, double value);
+  /// One figure for each combination of values of the labels.
+  using ByLabels = std::vector<std::pair<std::vector<std::string>, double>>;
+  void gauges(std::string_view name, std::string_view help, const std::vector<std::string>& labels,
+              const ByLabels& values);
   /// Always 1; what matters are the labels.
   void info(std::string_view name, std::string_view help,
             const std::vector<std::pair<std::string, std::string>>& labels);

@@ -3,36 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/batch_records.h"
 #include "api/record_json.h"
 #include "api/records.h"
 #include "bus/record_batch.h"
 
 namespace millrace::api {
 namespace {
-
-/// Walks the records of one fetched batch from `offset` on. `fn` answers false to stop. Answers the next offset to
-/// read.
-template <typename Fn>
-Result<uint64_t> walk(const Bytes& batch, uint64_t offset, const std::string& topic, uint32_t partition, Fn&& fn) {
-  auto info = bus::check_batch(batch);
-  if (!info)
-    return fail(
-        ErrorKind::kCorruption, "LOG_DAMAGED",
-        fmt::format("topic '{}', partition {}, near offset {}: {}", topic, partition, offset, info.error().message));
-  const auto next_offset = static_cast<uint64_t>(info->next_offset());
-  if (info->is_control()) return next_offset;
-  if (info->compression() != bus::Compression::kNone)
-    return fail(ErrorKind::kUnsupported, "COMPRESSED_BATCH",
-                fmt::format("topic '{}', partition {}, offset {}: the batch is compressed; read it with a Kafka client",
-                            topic, partition, info->base_offset));
-  bus::RecordView record;
-  for (bus::RecordReader reader(*info, batch); reader.more();) {
-    MILLRACE_TRY(reader.next(record));
-    if (static_cast<uint64_t>(record.offset) < offset) continue;
-    if (!fn(record)) return static_cast<uint64_t>(record.offset);
-  }
-  return next_offset;
-}
 
 tl::unexpected<Error> unknown_partition(const bus::Topic& topic, uint64_t partition) {
   return fail(
@@ -68,7 +45,7 @@ Result<ReadAnswer> RecordsApi::read(const ReadRequest& request) const {
   answer.json = R"({"records":[)";
   size_t count = 0;
   for (const Bytes& batch : *batches) {
-    auto next = walk(batch, offset, topic->name, request.partition, [&](const bus::RecordView& record) {
+    auto next = walk_batch(batch, offset, topic->name, request.partition, [&](const bus::RecordView& record) {
       if (count == request.limit) return false;
       if (count++ > 0) answer.json += ',';
       append_record(answer.json, request.partition, record);
@@ -155,7 +132,7 @@ Result<bool> RecordsApi::stream(const bus::Topic& topic, Positions& positions, s
     if (!batches) return tl::unexpected(std::move(batches.error()));
     bool full = false;
     for (const Bytes& batch : *batches) {
-      auto next = walk(batch, offset, topic.name, partition, [&](const bus::RecordView& record) {
+      auto next = walk_batch(batch, offset, topic.name, partition, [&](const bus::RecordView& record) {
         json.clear();
         append_record(json, partition, record);
         const uint64_t before = offset;

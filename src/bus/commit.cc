@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "proto/bus.pb.h"
+
 namespace millrace::bus {
 namespace {
 
@@ -42,7 +44,7 @@ size_t size_of(const Commit& commit) {
     bytes += change.key.size() + (change.value ? change.value->size() : 0) + kRowOverhead;
   for (const auto& timer : commit.timers)
     bytes += timer.id.size() + (timer.payload ? timer.payload->size() : 0) + kRowOverhead;
-  for (const auto& offset : commit.offsets) bytes += offset.group.size() + kRowOverhead;
+  for (const auto& offset : commit.offsets) bytes += offset.group.size() + offset.metadata.size() + kRowOverhead;
   for (const auto& append : commit.appends) bytes += append.batch.size() + kRowOverhead;
   if (commit.idempotency)
     bytes += commit.idempotency->scope_and_key.size() + commit.idempotency->request.size() +
@@ -57,6 +59,11 @@ Status check_commit(const Commit& commit, size_t max_bytes) {
   for (const auto& fence : commit.fences) MILLRACE_TRY(check_owned(commit.home, "lease", fence.lease));
   for (const auto& condition : commit.conditions) MILLRACE_TRY(check_owned(commit.home, "condition", condition.key));
   for (const auto& change : commit.state) MILLRACE_TRY(check_owned(commit.home, "row", change.key));
+  for (const auto& offset : commit.offsets)
+    if (offset.metadata.size() > kMaxOffsetMetadataBytes)
+      return fail(ErrorKind::kInvalidArgument, "OFFSET_METADATA_TOO_LARGE",
+                  fmt::format("the metadata of an offset of group '{}' has {} bytes; at most {} are taken",
+                              offset.group, offset.metadata.size(), kMaxOffsetMetadataBytes));
   if (commit.idempotency) {
     MILLRACE_TRY(check_digest("idempotency key's", commit.idempotency->scope_and_key));
     MILLRACE_TRY(check_digest("request's", commit.idempotency->request));
@@ -78,6 +85,15 @@ Bytes offset_key(const Home& home, const ConsumedOffset& offset) {
   key += offset.from.topic.view();
   append_be(key, offset.from.partition);
   return key;
+}
+
+Bytes offset_row(const ConsumedOffset& offset) {
+  proto::OffsetRow row;
+  row.set_next_offset(offset.next_offset);
+  row.set_leader_epoch(offset.leader_epoch);
+  row.set_metadata(offset.metadata);
+  row.set_commit_ms(offset.commit_ms);
+  return row.SerializeAsString();
 }
 
 }  // namespace millrace::bus

@@ -53,10 +53,16 @@ struct TopicPartition {
   friend auto operator<=>(const TopicPartition&, const TopicPartition&) = default;
 };
 
+/// Longest note beside a committed offset; Kafka's default.
+inline constexpr size_t kMaxOffsetMetadataBytes = 4'096;
+
 struct ConsumedOffset {
   std::string group;
   TopicPartition from;
   uint64_t next_offset = 0;
+  int32_t leader_epoch = -1;  ///< -1: not known
+  Bytes metadata = {};        ///< the member's note, kept as it is
+  int64_t commit_ms = 0;      ///< wall time
 };
 
 /// A record batch (record_batch.h) for a partition anywhere. Its offsets are assigned when it is committed.
@@ -97,6 +103,7 @@ struct CommitReceipt {
 ///   kInvalidArgument MESSAGE_TOO_LARGE    a batch is over the topic's max.message.bytes
 ///   kInvalidArgument INVALID_RECORD       a record without a key for a compacted topic
 ///   kInvalidArgument COMMIT_TOO_LARGE     over the maximum size of a Commit
+///   kInvalidArgument OFFSET_METADATA_TOO_LARGE  a note beside an offset is over kMaxOffsetMetadataBytes
 ///   kExhausted TOO_MANY_TOPICS, TOO_MANY_PARTITIONS  the node's bounds, met by a new topic's row
 ///   kExhausted IDEMPOTENCY_FULL           too many idempotency keys are being remembered
 ///   kInternal HOME_VIOLATED               a key lies outside the home: a bug of the caller
@@ -136,5 +143,7 @@ Status check_commit(const Commit& commit, size_t max_bytes);
 /// Keys of the rows that a Commit writes besides `state`.
 Bytes timer_key(const Home& home, int64_t due_ms, ByteView id);
 Bytes offset_key(const Home& home, const ConsumedOffset& offset);
+/// The row of an offset, as OffsetRow.
+Bytes offset_row(const ConsumedOffset& offset);
 
 }  // namespace millrace::bus

@@ -265,11 +265,8 @@ CommitResult MemoryCommitLog::apply(const Commit& commit, std::vector<Watches::M
   for (const auto& timer : commit.timers)
     state_->write(store::Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload,
                   receipt.version);
-  for (const auto& offset : commit.offsets) {
-    proto::OffsetRow row;
-    row.set_next_offset(offset.next_offset);
-    state_->write(store::Table::kGroups, offset_key(commit.home, offset), row.SerializeAsString(), receipt.version);
-  }
+  for (const auto& offset : commit.offsets)
+    state_->write(store::Table::kGroups, offset_key(commit.home, offset), offset_row(offset), receipt.version);
   for (const auto& append : commit.appends) {
     auto& [batches, state] = state_->partitions.at(append.to);
     Bytes batch = append.batch;

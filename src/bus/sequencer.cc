@@ -155,11 +155,8 @@ CommitReceipt Sequencer::apply(Commit& commit, const TopicChanges& changes) {
   for (const Topic& coming : changes.coming) writer_.put_topic(coming, batch_);
   for (const TimerChange& timer : commit.timers)
     write(Table::kTimers, timer_key(commit.home, timer.due_ms, timer.id), timer.payload, receipt.version);
-  for (const ConsumedOffset& offset : commit.offsets) {
-    proto::OffsetRow row;
-    row.set_next_offset(offset.next_offset);
-    write(Table::kGroups, offset_key(commit.home, offset), row.SerializeAsString(), receipt.version);
-  }
+  for (const ConsumedOffset& offset : commit.offsets)
+    write(Table::kGroups, offset_key(commit.home, offset), offset_row(offset), receipt.version);
   for (Append& append : commit.appends) {
     auto topic = writer_.topic(append.to.topic);
     auto records = static_cast<uint32_t>(read_batch_info(append.batch)->record_count);

@@ -47,6 +47,18 @@ Section bus_section() {
   s.duration("scrubInterval", &C::scrub_interval, 1min, 366 * 24h,
              "How often everything stored is read and its checksums are compared, so that damage is found early.");
   s.size("scrubRate", &C::scrub_bytes_per_second, 64 * kKB, 64 * kGB, "Bytes a second that are read for that at most.");
+  s.integer("maxGroups", &C::max_groups, 1, 1'000'000, "Consumer groups on the node, at most.");
+  s.integer("groupMaxMembers", &C::group_max_members, 1, 100'000, "Members of one consumer group, at most.");
+  s.size("groupMaxSize", &C::group_max_bytes, 16 * kKB, 64 * kMB,
+         "Subscriptions and assignments of one consumer group together, at most.");
+  s.duration("groupInitialRebalanceDelay", &C::group_initial_rebalance_delay, 0ms, 60s,
+             "How long an empty consumer group waits for more members before it assigns for the first time.");
+  s.duration("groupMinSessionTimeout", &C::group_min_session_timeout, 10ms, 24h,
+             "Shortest session time-out that a member may ask for.");
+  s.duration("groupMaxSessionTimeout", &C::group_max_session_timeout, 10ms, 24h,
+             "Longest session time-out that a member may ask for.");
+  s.duration("offsetsRetention", &C::offsets_retention, 1s, 3'650 * 24h,
+             "A consumer group without members and commits for so long is forgotten, with its offsets.");
   return std::move(s).build();
 }
 

@@ -26,6 +26,13 @@ struct BusConfig {
   uint64_t compaction_memory_bytes = 16ull << 20;
   std::chrono::milliseconds scrub_interval = std::chrono::hours(7 * 24);
   uint64_t scrub_bytes_per_second = 4ull << 20;
+  uint32_t max_groups = 10'000;
+  uint32_t group_max_members = 1'000;
+  uint64_t group_max_bytes = 4ull << 20;
+  std::chrono::milliseconds group_initial_rebalance_delay{200};
+  std::chrono::milliseconds group_min_session_timeout = std::chrono::seconds(6);
+  std::chrono::milliseconds group_max_session_timeout = std::chrono::minutes(30);
+  std::chrono::milliseconds offsets_retention = std::chrono::hours(7 * 24);
 };
 
 }  // namespace millrace::config

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/backups.h"
+#include "api/groups.h"
 #include "api/records.h"
 #include "api/topics.h"
 #include "base/heartbeat.h"
@@ -20,6 +21,7 @@ struct RecordLimits {
 
 void add_topic_routes(Router& router, api::TopicsApi& topics);
 void add_record_routes(Router& router, api::RecordsApi& records, bus::CommitLog& log, RecordLimits limits);
+void add_group_routes(Router& router, api::GroupsApi& groups, bus::CommitLog& log, RecordLimits limits);
 void add_stream_route(Router& router, api::RecordsApi& records, api::TopicsApi& topics, bus::CommitLog& log);
 
 void add_backup_routes(Router& router, api::BackupsApi& backups, std::chrono::milliseconds max_wait);
