@@ -10,8 +10,11 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+
+import readers
 
 TOPIC = "package-catalogue"
 PARTITIONS = 8
@@ -218,6 +221,24 @@ def main():
     print(f"   every package exactly once, every acknowledged offset holds what was sent, order kept per key")
     print(f"   {len(packages) / (first_part + second_part):.0f} records/s acknowledged on disk, one request at a time")
 
+    print(f"== the same with a consumer group of two members; one is killed half way, and so is the daemon")
+
+    def restart(kill):
+        if kill:
+            daemon.kill()
+            daemon.start()
+        return Client(arguments.port)
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="millrace-quickstart-") as directory:
+        faults, twice, first, second = readers.read_in_a_group(
+            arguments.bin / "millrace", arguments.port, TOPIC,
+            [(r["partition"], int(r["offset"])) for r in records], pathlib.Path(directory), restart)
+    if faults:
+        sys.exit("quickstart: FAILED\n  " + "\n  ".join(faults))
+    print(f"   {first} records by the member that was killed, {second} by the other, in {time.monotonic() - began:.1f} s: "
+          f"every record,\n   {twice} of them twice (printed and not committed yet); committed offsets survived")
+
     if arguments.once:
         daemon.stop()
         print("== done; the daemon is stopped. Its data stays in " + str(daemon.data))
@@ -228,6 +249,7 @@ def main():
    curl '{url}/v1/topics/{TOPIC}/partitions/0/records?limit=2'
    curl -N '{url}/v1/topics/{TOPIC}/stream?from=earliest'
    {arguments.bin}/millrace topics show {TOPIC}
+   {arguments.bin}/millrace groups show {readers.GROUP}
    curl {url}/metrics          log: {daemon.log}
    stop it: kill {daemon.process.pid}""")
 
