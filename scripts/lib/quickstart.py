@@ -221,7 +221,7 @@ def main():
     print(f"   every package exactly once, every acknowledged offset holds what was sent, order kept per key")
     print(f"   {len(packages) / (first_part + second_part):.0f} records/s acknowledged on disk, one request at a time")
 
-    print(f"== the same with a consumer group of two members; one is killed half way, and so is the daemon")
+    print("== the same with a consumer group of two members; one is killed half way, and so is the daemon")
 
     def restart(kill):
         if kill:
@@ -232,8 +232,8 @@ def main():
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="millrace-quickstart-") as directory:
         faults, twice, first, second = readers.read_in_a_group(
-            arguments.bin / "millrace", arguments.port, TOPIC,
-            [(r["partition"], int(r["offset"])) for r in records], pathlib.Path(directory), restart)
+            arguments.port, run, TOPIC, [(r["partition"], int(r["offset"])) for r in records],
+            pathlib.Path(directory), restart)
     if faults:
         sys.exit("quickstart: FAILED\n  " + "\n  ".join(faults))
     print(f"   {first} records by the member that was killed, {second} by the other, in {time.monotonic() - began:.1f} s: "
@@ -249,7 +249,7 @@ def main():
    curl '{url}/v1/topics/{TOPIC}/partitions/0/records?limit=2'
    curl -N '{url}/v1/topics/{TOPIC}/stream?from=earliest'
    {arguments.bin}/millrace topics show {TOPIC}
-   {arguments.bin}/millrace groups show {readers.GROUP}
+   {arguments.bin}/millrace groups show {run}
    curl {url}/metrics          log: {daemon.log}
    stop it: kill {daemon.process.pid}""")
 

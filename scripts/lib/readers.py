@@ -1,29 +1,58 @@
 """Reading a topic back with a consumer group of two members, of which one is killed half way, and the daemon too."""
 
-import json
+import http.client
+import signal
 import subprocess
+import sys
 import time
 
-GROUP = "catalogue-readers"
 # How long the node waits for a member that is gone before the other one gets its partitions.
 SESSION_TIMEOUT = "6s"
 
 
-class Member:
-    """`millrace consume --group`: prints a record a line, and commits after printing."""
+PAGE = 10     # records in one answer
+WORK = 0.002  # seconds that a member takes for a record
 
-    def __init__(self, binary, port, topic, output):
+
+def be_member(port, group, topic):
+    """One member, a process of its own: prints the place of each record, then commits the page. Outlives the daemon."""
+    import quickstart  # The client; at the top it would be a circle.
+    target, member, client = f"/v1/groups/{group}/members", None, None
+    stopping = []
+    signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+    while True:
+        try:
+            client = client or quickstart.Client(port)
+            if stopping:
+                return client.call("DELETE", f"{target}/{member}")
+            if member is None:
+                member = client.must("POST", target, {"topics": [topic], "sessionTimeout": SESSION_TIMEOUT,
+                                                      "autoOffsetReset": "earliest"})[0]["memberId"]
+            status, page, _ = client.call("GET", f"{target}/{member}/records?wait=500ms&limit={PAGE}")
+            if status == 404:
+                member = None  # It was away too long.
+                continue
+            for record in page.get("records", []):
+                print(record["partition"], record["offset"], flush=True)
+                time.sleep(WORK)
+            if page.get("next"):
+                client.call("POST", f"{target}/{member}/offsets",
+                            {"generation": page["generation"], "offsets": page["next"]})
+        except (OSError, http.client.HTTPException):
+            client = None
+            time.sleep(0.05)
+
+
+class Member:
+    def __init__(self, port, group, topic, output):
         self.output = output
         with open(output, "wb") as out:
-            self.process = subprocess.Popen(
-                [binary, "--server", f"http://127.0.0.1:{port}", "--json", "consume", topic, "--group", GROUP,
-                 "--session-timeout", SESSION_TIMEOUT], stdout=out, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([sys.executable, __file__, str(port), group, topic], stdout=out)
 
     def printed(self):
         """Places of the records; the last line of one that was killed may be cut short."""
-        with open(self.output, "rb") as lines:
-            records = [json.loads(line) for line in lines if line.endswith(b"\n")]
-        return [(record["partition"], int(record["offset"])) for record in records]
+        with open(self.output, "r", encoding="ascii") as lines:
+            return [tuple(int(part) for part in line.split()) for line in lines if line.endswith("\n")]
 
     def kill(self):
         self.process.kill()
@@ -32,10 +61,6 @@ class Member:
     def stop(self):
         self.process.terminate()
         self.process.wait()
-
-
-def group_of(client):
-    return client.must("GET", f"/v1/groups/{GROUP}")[0]
 
 
 def committed(group):
@@ -56,23 +81,25 @@ def wait_until(condition, what):
     raise SystemExit(f"quickstart: {what} did not happen within a minute")
 
 
-def read_in_a_group(binary, port, topic, places, directory, restart):
+def read_in_a_group(port, group, topic, places, directory, restart):
     """Reads every place with two members. `restart` kills the daemon with SIGKILL, starts it again and answers a new
     client. Answers the faults found, and how many records came twice."""
     client = restart(kill=False)
-    if client.call("GET", f"/v1/groups/{GROUP}")[0] == 200:
-        client.must("DELETE", f"/v1/groups/{GROUP}")
-    members = [Member(binary, port, topic, directory / f"member-{i}.jsonl") for i in (1, 2)]
+
+    def group_now():
+        return client.must("GET", f"/v1/groups/{group}")[0]
+
+    members = [Member(port, group, topic, directory / f"member-{i}") for i in (1, 2)]
     try:
         wait_until(lambda: len(members[0].printed()) > len(places) // 8 and
                    len(members[0].printed()) + len(members[1].printed()) > len(places) // 2, "reading the first half")
-        before = committed(group_of(client))
+        before = committed(group_now())
         members[0].kill()
         client = restart(kill=True)
-        after = committed(group_of(client))
+        after = committed(group_now())
         faults = [f"the committed offset of {place} went from {offset} to {after.get(place)}"
                   for place, offset in before.items() if after.get(place, -1) < offset]
-        wait_until(lambda: is_read(group_of(client)), "reading the rest")
+        wait_until(lambda: is_read(group_now()), "reading the rest")
     finally:
         for member in members:
             if member.process.poll() is None:
@@ -82,3 +109,7 @@ def read_in_a_group(binary, port, topic, places, directory, restart):
     if missing:
         faults.append(f"{len(missing)} records reached neither member, {sorted(missing)[:3]} for instance")
     return faults, len(first) + len(second) - len(set(first) | set(second)), len(first), len(second)
+
+
+if __name__ == "__main__":
+    be_member(int(sys.argv[1]), sys.argv[2], sys.argv[3])
