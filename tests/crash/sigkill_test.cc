@@ -1,15 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
-#include "http/client.h"
+#include "tests/crash/connection.h"
+#include "tests/crash/group_readers.h"
 #include "tests/crash/history.h"
+#include "tests/crash/kept_topics.h"
 #include "tests/integration/millraced.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temp_dir.h"
@@ -19,65 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kWriters = 8, kReaders = 4;
+constexpr int kWriters = 8, kReaders = 4, kMembers = 3;
 constexpr uint32_t kPartitions = 4;
-
-/// Where the daemon listens now; clients wait here while it is down.
-class Whereabouts {
- public:
-  void up(uint16_t port) {
-    std::lock_guard lock(mutex_);
-    port_ = port;
-    changed_.notify_all();
-  }
-  void down() {
-    std::lock_guard lock(mutex_);
-    port_ = 0;
-  }
-  void end() {
-    std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  /// 0 when there is nothing more to do.
-  uint16_t wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return port_ != 0 || ended_; });
-    return ended_ && port_ == 0 ? 0 : port_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint16_t port_ = 0;
-  bool ended_ = false;
-};
-
-/// A client that finds the daemon again. Answers are those that came; a lost connection is nullopt.
-class Connection {
- public:
-  explicit Connection(Whereabouts& where) : where_(where) {}
-
-  std::optional<http::Client::Response> request(std::string_view method, const std::string& target,
-                                                const http::Client::Fields& fields = {}, std::string_view body = {}) {
-    uint16_t port = where_.wait();
-    if (port == 0) return std::nullopt;
-    if (port != port_) {
-      auto client = http::Client::create("127.0.0.1:" + std::to_string(port));
-      client_.emplace(std::move(*client));
-      port_ = port;
-    }
-    auto response = client_->request(method, target, fields, body);
-    if (response) return std::move(*response);
-    port_ = 0;
-    return std::nullopt;
-  }
-
- private:
-  Whereabouts& where_;
-  std::optional<http::Client> client_;
-  uint16_t port_ = 0;
-};
 
 std::string id_of(const json& record) {
   return record.at("value").at("data").get<std::string>();
@@ -170,7 +114,10 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
   std::mt19937_64 random(seed);
   Whereabouts where;
   History history;
-  auto daemon = std::make_unique<Process>(kMillraced, daemon_on(data));
+  // Retention and compaction have something to do all the time.
+  auto options = daemon_on(data, {"--set", "bus.segmentSize=1MB", "--set", "bus.segmentRollAfter=1s", "--set",
+                                  "bus.retentionCheckInterval=100ms"});
+  auto daemon = std::make_unique<Process>(kMillraced, options);
   auto port = daemon->wait_for_port();
   ASSERT_TRUE(port) << daemon->err();
   where.up(*port);
@@ -179,6 +126,8 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
     auto created = connection.request("POST", "/v1/topics", {}, R"({"name":"t","partitions":4})");
     ASSERT_TRUE(created && created->status == 201);
   }
+  GroupReaders group(where, history, "t");
+  KeptTopics kept(where, history);
 
   std::atomic<bool> stop_writers{false}, stop_readers{false};
   std::vector<std::vector<std::string>> sent(kWriters);
@@ -189,6 +138,9 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
     });
   for (uint32_t i = 0; i < kReaders; ++i)
     readers.emplace_back([&, i] { read(where, history, i % kPartitions, stop_readers); });
+  for (int i = 0; i < kMembers; ++i)
+    readers.emplace_back([&, i] { group.consume(seed + 100 + static_cast<uint64_t>(i), stop_readers); });
+  writers.emplace_back([&] { kept.write(seed + 200, stop_writers); });
 
   int killed = 0;
   for (; killed < cycles() && history.faults().empty(); ++killed) {
@@ -196,25 +148,28 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 4 == 0 ? random() % 10 : 30 + random() % 270));
     where.down();
     daemon->kill();
-    daemon = std::make_unique<Process>(kMillraced, daemon_on(data));
+    daemon = std::make_unique<Process>(kMillraced, options);
     port = daemon->wait_for_port();
     if (!port) history.fault("the daemon did not start again: " + daemon->err());
     if (!port) break;
     where.up(*port);
+    group.check_committed();
   }
   stop_writers = true;
   for (auto& thread : writers) thread.join();
+  if (port) group.wait_until_all_is_read();
   stop_readers = true;
   for (auto& thread : readers) thread.join();
 
   std::vector<std::string> all_sent;
   for (const auto& ids : sent) all_sent.insert(all_sent.end(), ids.begin(), ids.end());
-  if (port) history.check_final(whole_log(where), all_sent);
+  if (port) history.check_final(whole_log(where), all_sent), kept.check();
   where.end();
   daemon->stop();
   std::printf("SIGKILL cycles: %d; records acknowledged: %zu, read by followers: %zu, sent: %zu; seed %llu\n", killed,
               history.acknowledged_count(), history.read_count(), all_sent.size(),
               static_cast<unsigned long long>(seed));
+  std::printf("  %s\n  %s\n", group.summary().c_str(), kept.summary().c_str());
   auto faults = history.faults();
   for (size_t i = 0; i < faults.size() && i < 20; ++i) ADD_FAILURE() << faults[i];
   EXPECT_GT(history.acknowledged_count(), 0u);
