@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/utf8.h"
+
 namespace millrace::api {
 namespace {
 
@@ -27,7 +29,7 @@ void append_assignment(std::string& out, const group::TopicPartitions& assignmen
 
 /// Clients of other makes may send anything as their names.
 void append_name(std::string& out, const std::string& text) {
-  if (is_json('"' + text + '"'))
+  if (is_utf8(text))
     append_string(out, text);
   else
     append_string(out, to_hex(text));

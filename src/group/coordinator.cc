@@ -28,7 +28,17 @@ JoinAnswer refused_join(const JoinRequest& request, Error why) {
 
 Coordinator::Coordinator(bus::CommitLog& log, const Clock& clock, Options options)
     : log_(log), clock_(clock), options_(std::move(options)) {}
-Coordinator::~Coordinator() = default;
+/// What waits may own holds, whose end asks this object once more.
+Coordinator::~Coordinator() {
+  decltype(joins_) joins;
+  decltype(syncs_) syncs;
+  std::vector<std::function<void()>> wakes;
+  MutexLock lock(mutex_);
+  joins.swap(joins_);
+  syncs.swap(syncs_);
+  for (auto& [name, entry] : entries_)
+    for (auto& [id, held] : entry->holds) wakes.push_back(std::move(held.wake));
+}
 
 Result<std::unique_ptr<Coordinator>> Coordinator::start(bus::CommitLog& log, const Clock& clock, Options options) {
   std::unique_ptr<Coordinator> made(new Coordinator(log, clock, std::move(options)));

@@ -69,6 +69,17 @@ TEST(CommandLine, FollowingStartsAtTheEndUnlessToldOtherwise) {
   EXPECT_TRUE(std::holds_alternative<StartPosition::Earliest>(both.from.value));
 }
 
+TEST(CommandLine, AGroupTakesSeveralTopics) {
+  auto consume = command_of<ConsumeCommand>({"consume", "-g", "g", "t", "u", "--instance-id", "i"});
+  EXPECT_EQ(consume.group, "g");
+  EXPECT_THAT(consume.topics, testing::ElementsAre("t", "u"));
+  EXPECT_EQ(consume.instance_id, "i");
+  auto reset = command_of<GroupsCommand>({"groups", "reset-offsets", "g", "--topic", "t", "--to", "7", "--dry-run"});
+  EXPECT_EQ(reset.action, GroupsCommand::Action::kReset);
+  EXPECT_TRUE(reset.dry_run);
+  EXPECT_EQ(std::get<StartPosition::Offset>(reset.to.value).offset, 7u);
+}
+
 TEST(CommandLine, AGivenIdempotencyPrefixSwitchesLingerOffSoThatBatchesRepeat) {
   EXPECT_TRUE(command_of<ProduceCommand>({"produce", "t"}).linger);
   EXPECT_FALSE(command_of<ProduceCommand>({"produce", "t", "--idempotency-prefix", "x"}).linger);
@@ -94,13 +105,18 @@ TEST(CommandLine, WhatIsWrongIsNamed) {
   EXPECT_THAT(complaint({"produce", "t", "--idempotency-prefix", "a b"}), HasSubstr("spaces"));
   EXPECT_THAT(complaint({"consume", "t", "--from", "soon"}), HasSubstr("soon"));
   EXPECT_THAT(complaint({"consume", "t", "--limit", "0"}), HasSubstr("--limit"));
+  EXPECT_THAT(complaint({"consume", "t", "u"}), HasSubstr("--group"));
+  EXPECT_THAT(complaint({"consume", "-g", "g", "t", "--follow"}), HasSubstr("--follow"));
+  EXPECT_THAT(complaint({"consume", "-g", "g", "t", "--from", "12"}), HasSubstr("--from"));
+  EXPECT_THAT(complaint({"groups", "reset-offsets", "g"}), HasSubstr("--to"));
   EXPECT_THAT(complaint({"completion", "tcsh"}), HasSubstr("tcsh"));
 }
 
 TEST(CommandLine, CompletionKnowsEveryCommandAndItsOptions) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     std::string script = command_of<CompletionCommand>({"completion", shell}).script;
-    for (const char* word : {"topics alter", "idempotency-prefix", "if-not-exists", "follow", "metrics"})
+    for (const char* word :
+         {"topics alter", "idempotency-prefix", "if-not-exists", "follow", "groups reset-offsets", "metrics"})
       EXPECT_THAT(script, HasSubstr(word)) << shell;
   }
 }
