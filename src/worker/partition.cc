@@ -231,6 +231,8 @@ void Partition::answered(bus::CommitResult result) {
       ++context_->stats.acquired;
       return enter(Phase::kLoad);
     }
+    // Somebody was quicker: the owner before with its release, or a worker that hung while it took the lease.
+    if (result.error().kind == ErrorKind::kConflict) return enter(Phase::kAcquire);
     if (result.error().kind == ErrorKind::kUnknown) return stop(result.error());
     return back_off(Phase::kAcquire, result.error());
   }

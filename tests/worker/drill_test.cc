@@ -94,9 +94,9 @@ TEST_P(Drill, WhicheverWorkerStopsHangsOrDiesEachEffectHappensOnce) {
   Options options;
   options.step_deadline = std::chrono::milliseconds(50);
   options.max_stuck = 1'000;
-  auto pool = WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options,
-                                &faults)
-                  .value();
+  auto pool =
+      WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options, &faults)
+          .value();
   for (int event = 0; event < events(); ++event) {
     load(1);
     std::vector<WorkerId> running;
@@ -135,9 +135,9 @@ TEST_P(Drill, ALateCommitOfAHungWorkerIsRefused) {
   Options options;
   options.threads = 2;
   options.step_deadline = std::chrono::milliseconds(20);
-  auto pool = WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options,
-                                &faults)
-                  .value();
+  auto pool =
+      WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options, &faults)
+          .value();
   load(1);
   log.await_records("out", 64);
   WorkerId owner = 0;
@@ -162,9 +162,9 @@ TEST_P(Drill, TooManyHungWorkersMakeTheNodeNotReady) {
   Options options;
   options.step_deadline = std::chrono::milliseconds(20);
   options.max_stuck = 0;
-  auto pool = WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options,
-                                &faults)
-                  .value();
+  auto pool =
+      WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options, &faults)
+          .value();
   EXPECT_TRUE(pool->ready());
   for (const auto& worker : pool->describe().workers)
     if (!worker.partitions.empty()) faults.arm(Faults::Kind::kHang, FaultPoints::Point::kBeforeStep, worker.id);
