@@ -17,6 +17,7 @@ enum class HomeKind : uint8_t {
   kChain = 5,          ///< id: empty
   kPavilion = 6,       ///< id: the gid
   kUpgrade = 7,        ///< id: empty
+  kProcessor = 8,      ///< a partition of a processor; id: "<processor>/<partition>"
 };
 
 /// The one domain partition that a Commit belongs to. Every key it reads conditionally or writes starts with the
