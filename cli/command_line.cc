@@ -27,6 +27,7 @@ struct Draft {
   GroupsCommand groups;
   NodeCommand node;
   BackupCommand backup;
+  WorkersCommand workers;
   CompletionCommand completion;
   std::vector<std::string> configs;
   std::string timeout, batch_bytes, linger, key_separator, from, to, shell;
@@ -298,6 +299,19 @@ void add_backup(CLI::App& root, Draft& draft) {
   restore->callback(action(Action::kRestore));
 }
 
+void add_workers(CLI::App& root, Draft& draft) {
+  using Action = WorkersCommand::Action;
+  auto* workers = add(root, "workers", "Worker threads: list, stop");
+  workers->require_subcommand(1);
+  WorkersCommand& command = draft.workers;
+  add(*workers, "list", "List the workers, what each owns and is at")->callback([&command] {
+    command.action = Action::kList;
+  });
+  auto* stop = add(*workers, "stop", "Stop a worker, as a drill; others take its partitions over");
+  stop->add_option("ID", command.id, "The worker's id")->required()->check(not_empty, "");
+  stop->callback([&command] { command.action = Action::kStop; });
+}
+
 void add_completion(CLI::App& root, Draft& draft) {
   auto* app = add(root, "completion", "Print a completion script for a shell");
   app->add_option("SHELL", draft.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -345,6 +359,8 @@ CommandLine finish(const CLI::App& app, Draft& draft) {
     line.command = std::move(draft.groups);
   } else if (name == "node") {
     line.command = draft.node;
+  } else if (name == "workers") {
+    line.command = std::move(draft.workers);
   } else if (name == "backup") {
     line.command = std::move(draft.backup);
   } else {
@@ -374,6 +390,7 @@ tl::expected<CommandLine, int> parse_command_line(int argc, const char* const* a
   add_groups(app, draft);
   add_node(app, draft);
   add_backup(app, draft);
+  add_workers(app, draft);
   add_completion(app, draft);
   try {
     app.parse(argc, argv);

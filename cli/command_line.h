@@ -69,6 +69,12 @@ struct NodeCommand {
   Action action = Action::kShow;
 };
 
+struct WorkersCommand {
+  enum class Action { kList, kStop };
+  Action action = Action::kList;
+  std::string id;
+};
+
 struct BackupCommand {
   enum class Action { kCreate, kList, kDelete, kVerify, kRestore };
   Action action = Action::kList;
@@ -87,7 +93,7 @@ struct CommandLine {
   std::string server;
   std::chrono::milliseconds timeout{30'000};  ///< without a byte from the server
   bool json = false;
-  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, GroupsCommand, NodeCommand, BackupCommand,
+  std::variant<TopicsCommand, ProduceCommand, ConsumeCommand, GroupsCommand, NodeCommand, WorkersCommand, BackupCommand,
                CompletionCommand>
       command;
 };

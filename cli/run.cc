@@ -8,6 +8,7 @@
 #include "cli/node.h"
 #include "cli/produce.h"
 #include "cli/topics.h"
+#include "cli/workers.h"
 
 namespace millrace::cli {
 namespace {
@@ -28,6 +29,7 @@ struct Runner {
   Done operator()(const ConsumeCommand& command) const { return consume(command, line.json, remote, console); }
   Done operator()(const GroupsCommand& command) const { return groups(command, line.json, remote, console); }
   Done operator()(const NodeCommand& command) const { return node(command, line.json, remote, console); }
+  Done operator()(const WorkersCommand& command) const { return workers(command, line.json, remote, console); }
   Done operator()(const BackupCommand& command) const { return backup(command, line.json, remote, console); }
   Done operator()(const CompletionCommand& command) const { return console.write(command.script); }
 };

@@ -91,16 +91,37 @@ void http_metrics(const http::Stats& stats, api::MetricsPage& page) {
   page.counter("millrace_http_bytes_out_total", "Bytes sent.", number(stats.bytes_out));
 }
 
+void worker_metrics(const worker::WorkerPool& workers, api::MetricsPage& page) {
+  const worker::WorkerStats& stats = workers.stats();
+  page.counter("millrace_worker_steps_total", "Steps that are durable.", number(stats.steps));
+  page.counter("millrace_worker_records_total", "Records they took.", number(stats.records));
+  page.counter("millrace_worker_failures_total", "Steps that failed.", number(stats.failures));
+  page.counter("millrace_worker_retries_total", "Attempts at what had failed before.", number(stats.retries));
+  page.counter("millrace_worker_dead_letters_total", "Records that were given up.", number(stats.dead_letters));
+  page.counter("millrace_worker_fenced_total", "Late commits that a newer epoch refused.", number(stats.fenced));
+  page.counter("millrace_worker_timers_fired_total", "Timers that fired.", number(stats.timers_fired));
+  page.counter("millrace_worker_leases_total", "Leases taken.", number(stats.acquired));
+  page.counter("millrace_worker_hung_total", "Workers that hung and were replaced.", number(stats.hung));
+  page.counter("millrace_worker_lost_records_total", "Records that retention removed before a worker read them.",
+               number(stats.records_lost));
+  page.gauge("millrace_worker_lag", "Records that the processors have still to take.",
+             static_cast<double>(workers.lag()));
+  page.summary("millrace_worker_step_seconds", "The processor's part of a step.", stats.step_ns);
+  page.summary("millrace_worker_timer_lateness_seconds", "How late timers fire.", stats.timer_lateness_ns);
+}
+
 }  // namespace
 
 std::string metrics_text(const bus::CommitPipeline& pipeline, const bus::LogKeeper& keeper, const store::Store& store,
-                         const group::Coordinator& coordinator, const api::GroupsApi& groups, const http::Stats& http) {
+                         const group::Coordinator& coordinator, const api::GroupsApi& groups,
+                         const worker::WorkerPool& workers, const http::Stats& http) {
   api::MetricsPage page;
   page.info("millrace_build_info", "Version and revision.",
             {{"version", std::string(version())}, {"revision", std::string(git_revision())}});
   bus_metrics(pipeline, page);
   keeper_metrics(keeper.stats(), page);
   group_metrics(coordinator, groups, page);
+  worker_metrics(workers, page);
   store_metrics(store, page);
   http_metrics(http, page);
   return page.text();

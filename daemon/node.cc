@@ -9,6 +9,7 @@
 #include "api/groups.h"
 #include "api/records.h"
 #include "api/topics.h"
+#include "api/workers.h"
 #include "base/timer_thread.h"
 #include "base/version.h"
 #include "bus/commit_pipeline.h"
@@ -21,6 +22,7 @@
 #include "http/routes/routes.h"
 #include "http/server.h"
 #include "store/store.h"
+#include "worker/worker_pool.h"
 
 namespace millrace::daemon {
 namespace {
@@ -28,8 +30,8 @@ namespace {
 /// The parts in the order in which they depend on each other; destruction runs backwards.
 class WholeNode final : public Node {
  public:
-  WholeNode(const config::Config& config, Health& health, OnFatal on_fatal, bool accept_loss)
-      : config_(config), health_(health), on_fatal_(std::move(on_fatal)), accept_loss_(accept_loss) {}
+  WholeNode(const config::Config& config, Health& health, OnFatal on_fatal, Options options)
+      : config_(config), health_(health), on_fatal_(std::move(on_fatal)), options_(std::move(options)) {}
   Status start();
   void stop() override;
   void reload(const config::Config&) override {}
@@ -39,6 +41,8 @@ class WholeNode final : public Node {
   Status open_store();
   Status start_bus();
   Status start_groups();
+  Status start_workers();
+  void stop_workers();
   Status start_http();
   std::string info() const;
   Status ready() const;
@@ -47,10 +51,11 @@ class WholeNode final : public Node {
   const config::Config config_;
   Health& health_;
   const OnFatal on_fatal_;
-  const bool accept_loss_;
+  const Options options_;
   const Clock& clock_ = SystemClock::instance();
   const int64_t started_ms_ = clock_.wall_ms();
   std::atomic<bool> stopping_{false};
+  bool hanging_ = false;  ///< workers are left behind
 
   std::unique_ptr<store::Store> store_;
   /// Above the pipeline, whose last answers it takes.
@@ -63,6 +68,8 @@ class WholeNode final : public Node {
   std::unique_ptr<api::RecordsApi> records_;
   std::unique_ptr<api::BackupsApi> backups_;
   std::unique_ptr<api::GroupsApi> groups_;
+  std::unique_ptr<worker::WorkerPool> pool_;
+  std::unique_ptr<api::WorkersApi> workers_;
   std::unique_ptr<http::Server> server_;
 };
 
@@ -71,6 +78,7 @@ Status WholeNode::start() {
   MILLRACE_TRY(open_store());
   MILLRACE_TRY(start_bus());
   MILLRACE_TRY(start_groups());
+  MILLRACE_TRY(start_workers());
   return start_http();
 }
 
@@ -95,7 +103,7 @@ Status WholeNode::open_store() {
   if (config_.storage.prepare_wal && config_.storage.commit_durability == config::CommitDurability::kSync)
     options.prepared_wal_bytes = options.max_wal_bytes / 2 + (1 << 20);
   options.block_cache_bytes = config_.storage.block_cache_bytes;
-  options.accept_loss = accept_loss_;
+  options.accept_loss = options_.accept_loss;
   auto store = store::Store::open(std::move(options));
   if (!store) return tl::unexpected(std::move(store.error()));
   store_ = *std::move(store);
@@ -184,6 +192,37 @@ Status WholeNode::start_groups() {
   return {};
 }
 
+Status WholeNode::start_workers() {
+  const config::WorkerConfig& config = config_.worker;
+  worker::Options options;
+  options.threads = config.threads;
+  options.step_deadline = config.step_deadline;
+  options.max_stuck = config.max_stuck_workers;
+  options.batch_records = config.batch_records;
+  options.batch_bytes = config.batch_bytes;
+  options.timers_per_step = config.timers_per_step;
+  options.max_commit_bytes = config_.bus.commit_max_bytes;
+  options.max_attempts = config.max_attempts;
+  options.backoff_min = config.backoff_min;
+  options.backoff_max = config.backoff_max;
+  options.max_parked = config.max_parked_records;
+  options.max_parked_bytes = config.max_parked_bytes;
+  auto pool = worker::WorkerPool::start(*pipeline_, clock_, health_, options_.processors, options);
+  if (!pool) return tl::unexpected(std::move(pool.error()));
+  pool_ = *std::move(pool);
+  workers_ = std::make_unique<api::WorkersApi>(*pool_);
+  return {};
+}
+
+/// A worker that hangs may come back after this, and then uses the log once more, to be refused.
+void WholeNode::stop_workers() {
+  const size_t stuck = pool_->stop(config_.worker.step_deadline);
+  if (stuck > 0) spdlog::error("{} workers hang and are left behind", stuck);
+  workers_.reset();
+  pool_.reset();
+  hanging_ = stuck > 0;
+}
+
 http::Options http_options(const config::HttpConfig& config) {
   http::Options options;
   options.listen.clear();
@@ -211,13 +250,16 @@ Status WholeNode::start_http() {
   http::add_record_routes(*router, *records_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
   http::add_backup_routes(*router, *backups_, config_.bus.long_poll_max);
   http::add_group_routes(*router, *groups_, *pipeline_, {config_.bus.fetch_max_bytes, config_.bus.long_poll_max});
+  http::add_worker_routes(*router, *workers_);
   http::add_stream_route(*router, *records_, *topics_, *pipeline_);
-  http::add_node_routes(
-      *router,
-      {[this] { return info(); }, [this] { return ready(); },
-       [this] { return metrics_text(*pipeline_, *keeper_, *store_, *coordinator_, *groups_, server_->stats()); },
-       config_.node.loop_stuck_after},
-      health_);
+  http::add_node_routes(*router,
+                        {[this] { return info(); }, [this] { return ready(); },
+                         [this] {
+                           return metrics_text(*pipeline_, *keeper_, *store_, *coordinator_, *groups_, *pool_,
+                                               server_->stats());
+                         },
+                         config_.node.loop_stuck_after},
+                        health_);
   router->add_openapi("Millrace", std::string(version()), "A durable partitioned log, and what is built on it.");
   auto server = http::Server::listen(http_options(config_.http), std::move(router), health_);
   if (!server) return tl::unexpected(std::move(server.error()));
@@ -251,7 +293,7 @@ Status WholeNode::ready() const {
   if (stopping_) return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
   if (pipeline_->failed() || store_->failed())
     return fail(ErrorKind::kUnavailable, "STORE_FAILED", "a write failed; the node is to be restarted");
-  return {};
+  return pool_->ready();
 }
 
 /// From the outside in: nobody new, answers for those inside, then what they rest on.
@@ -260,6 +302,7 @@ void WholeNode::stop() {
   server_->stop_and_wait(config_.http.drain_timeout);
   backups_->stop();
   keeper_->stop();
+  stop_workers();
   // Nobody asks any more, so nothing new falls due; what is under way is answered by the pipeline's end.
   timer_->stop();
   if (auto status = pipeline_->close(); !status)
@@ -270,6 +313,7 @@ void WholeNode::stop() {
   records_.reset();
   topics_.reset();
   keeper_.reset();
+  if (hanging_) (void)pipeline_.release();  // Closed, and answers so.
   pipeline_.reset();
   consumers_.reset();
   coordinator_.reset();
@@ -281,8 +325,8 @@ void WholeNode::stop() {
 }  // namespace
 
 Result<std::unique_ptr<Node>> Node::start(const config::Config& config, Health& health, OnFatal on_fatal,
-                                          bool accept_loss) {
-  auto node = std::make_unique<WholeNode>(config, health, std::move(on_fatal), accept_loss);
+                                          Options options) {
+  auto node = std::make_unique<WholeNode>(config, health, std::move(on_fatal), std::move(options));
   MILLRACE_TRY(node->start());
   return node;
 }

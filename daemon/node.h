@@ -2,12 +2,20 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/heartbeat.h"
 #include "base/result.h"
 #include "config/config.h"
 
+namespace millrace::worker {
+class Processor;
+}
+
 namespace millrace::daemon {
+
+/// What the workers run.
+using Processors = std::vector<std::shared_ptr<const worker::Processor>>;
 
 /// Everything the daemon is made of, wired together: the one place that knows all modules. Service starts it, stops it
 /// and tells it of reloads; signals, logging and the service manager are not its business.
@@ -20,9 +28,12 @@ class Node {
   /// Opens, recovers and begins to serve; when it returns, the node is ready. Every loop registers with `health`, which
   /// outlives the node. On failure nothing is left running. The error's kind decides the exit code (exit_code.h).
   /// Runs on a thread of its own, as stop() does.
-  /// `accept_loss`: with a damaged store as well, store::Options says with what.
+  struct Options {
+    Processors processors = {};
+    bool accept_loss = false;  ///< start with a damaged store as well; store::Options says with what
+  };
   static Result<std::unique_ptr<Node>> start(const config::Config& config, Health& health, OnFatal on_fatal,
-                                             bool accept_loss = false);
+                                             Options options);
   /// After stop().
   virtual ~Node() = default;
 

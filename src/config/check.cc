@@ -49,6 +49,8 @@ void check_sizes(const Config& c, Rules& rules) {
 void check_counts_and_times(const Config& c, Rules& rules) {
   rules.at_most("bus.defaultPartitions", c.bus.default_partitions, "bus.maxPartitions", c.bus.max_partitions,
                 "no topic could be created without a count");
+  rules.at_most("worker.backoffMin", c.worker.backoff_min, "worker.backoffMax", c.worker.backoff_max,
+                "the first pause is the shortest");
   rules.at_most("http.drainTimeout", c.http.drain_timeout, "node.shutdownTimeout", c.node.shutdown_timeout,
                 "the process would end before the drain does");
 }

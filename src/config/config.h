@@ -4,6 +4,7 @@
 #include "config/http_config.h"
 #include "config/node_config.h"
 #include "config/storage_config.h"
+#include "config/worker_config.h"
 
 namespace millrace::config {
 
@@ -13,6 +14,7 @@ struct Config {
   NodeConfig node;
   StorageConfig storage;
   BusConfig bus;
+  WorkerConfig worker;
   HttpConfig http;
 };
 

@@ -12,7 +12,8 @@ const Key* Section::find(std::string_view key) const {
 }
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {node_section(), storage_section(), bus_section(), http_section()};
+  static const std::vector<Section> all = {node_section(), storage_section(), bus_section(), worker_section(),
+                                           http_section()};
   return all;
 }
 

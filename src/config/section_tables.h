@@ -8,6 +8,7 @@ namespace millrace::config {
 Section node_section();
 Section storage_section();
 Section bus_section();
+Section worker_section();
 Section http_section();
 
 }  // namespace millrace::config

@@ -7,6 +7,7 @@
 #include "api/groups.h"
 #include "api/records.h"
 #include "api/topics.h"
+#include "api/workers.h"
 #include "base/heartbeat.h"
 #include "http/router.h"
 
@@ -25,6 +26,8 @@ void add_group_routes(Router& router, api::GroupsApi& groups, bus::CommitLog& lo
 void add_stream_route(Router& router, api::RecordsApi& records, api::TopicsApi& topics, bus::CommitLog& log);
 
 void add_backup_routes(Router& router, api::BackupsApi& backups, std::chrono::milliseconds max_wait);
+
+void add_worker_routes(Router& router, api::WorkersApi& workers);
 
 /// What the node says of itself; each function is called on io threads and must not block.
 struct NodeStatus {
