@@ -11,6 +11,7 @@
 #include "tests/crash/group_readers.h"
 #include "tests/crash/history.h"
 #include "tests/crash/kept_topics.h"
+#include "tests/crash/processed_topics.h"
 #include "tests/integration/millraced.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temp_dir.h"
@@ -128,6 +129,7 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
   }
   GroupReaders group(where, history, "t");
   KeptTopics kept(where, history);
+  ProcessedTopics processed(where, history);
 
   std::atomic<bool> stop_writers{false}, stop_readers{false};
   std::vector<std::vector<std::string>> sent(kWriters);
@@ -141,6 +143,7 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
   for (int i = 0; i < kMembers; ++i)
     readers.emplace_back([&, i] { group.consume(seed + 100 + static_cast<uint64_t>(i), stop_readers); });
   writers.emplace_back([&] { kept.write(seed + 200, stop_writers); });
+  writers.emplace_back([&] { processed.write(seed + 300, stop_writers); });
 
   int killed = 0;
   for (; killed < cycles() && history.faults().empty(); ++killed) {
@@ -163,13 +166,13 @@ TEST(SigkillUnderLoad, NothingAcknowledgedOrSeenIsLostAndNothingIsThereTwice) {
 
   std::vector<std::string> all_sent;
   for (const auto& ids : sent) all_sent.insert(all_sent.end(), ids.begin(), ids.end());
-  if (port) history.check_final(whole_log(where), all_sent), kept.check();
+  if (port) history.check_final(whole_log(where), all_sent), kept.check(), processed.check(all_sent.size());
   where.end();
   daemon->stop();
   std::printf("SIGKILL cycles: %d; records acknowledged: %zu, read by followers: %zu, sent: %zu; seed %llu\n", killed,
               history.acknowledged_count(), history.read_count(), all_sent.size(),
               static_cast<unsigned long long>(seed));
-  std::printf("  %s\n  %s\n", group.summary().c_str(), kept.summary().c_str());
+  std::printf("  %s\n  %s\n  %s\n", group.summary().c_str(), kept.summary().c_str(), processed.summary().c_str());
   auto faults = history.faults();
   for (size_t i = 0; i < faults.size() && i < 20; ++i) ADD_FAILURE() << faults[i];
   EXPECT_GT(history.acknowledged_count(), 0u);
