@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "api/json.h"
 
 namespace millrace::api {
@@ -68,6 +70,8 @@ std::string WorkersApi::list() const {
 }
 
 Status WorkersApi::stop(uint64_t id) {
+  if (id > std::numeric_limits<worker::WorkerId>::max())
+    return fail(ErrorKind::kNotFound, "UNKNOWN_WORKER", fmt::format("there is no worker {}", id));
   return pool_.stop_worker(static_cast<worker::WorkerId>(id));
 }
 
