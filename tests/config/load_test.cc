@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"[node] name = x", "is no section header; write [name] and nothing else on the line"},
         BadLine{"[no\x1b]", "is no section header"},
         BadLine{"[http]", "[http]: the section stands twice; it began on line 1 already"},
-        BadLine{"[zzzzzzzzzz]", "unknown section; known are [node], [storage], [bus], [http]"},
+        BadLine{"[zzzzzzzzzz]", "unknown section; known are [node], [storage], [bus], [worker], [http]"},
         BadLine{"listen = 127.0.0.1", "'127.0.0.1' is no address with a port"},
         BadLine{"listen = 127.0.0.1:1,", "the list has an empty item"},
         BadLine{"listen = 0.0.0.0:8080", "0.0.0.0:8080 is not a loopback address; there is no authentication yet"},
