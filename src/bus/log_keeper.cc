@@ -229,11 +229,13 @@ Result<std::vector<Bytes>> LogKeeper::read_chunk(const TopicPartition& partition
       return batches;
     return fetched;
   }
+  uint64_t at = offset;
   for (Bytes& batch : *fetched) {
     auto info = check_batch(batch);
     if (!info)
       return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
-                  fmt::format("{}, near offset {}: {}", describe(partition), offset, info.error().message));
+                  fmt::format("{}, near offset {}: {}", describe(partition), at, info.error().message));
+    at = static_cast<uint64_t>(info->next_offset());
     if (static_cast<uint64_t>(info->next_offset()) > end) break;
     batches.push_back(std::move(batch));
   }
