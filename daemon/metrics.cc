@@ -1,7 +1,10 @@
 #include "daemon/metrics.h"
 
+#include <map>
+
 #include "api/metrics.h"
 #include "base/version.h"
+#include "bus/store_view.h"
 
 namespace millrace::daemon {
 namespace {
@@ -43,8 +46,38 @@ void keeper_metrics(const bus::KeeperStats& stats, api::MetricsPage& page) {
   page.counter("millrace_damages_total", "Places found damaged.", number(stats.damages));
 }
 
-/// More would make a page that nobody reads: the lag of the others is in GET /v1/groups/{group}.
-constexpr size_t kMaxLagSeries = 1'000;
+/// More would make a page that nobody reads: the others are in GET /v1/groups/{group} and
+/// /v1/topics/{topic}/partitions.
+constexpr size_t kMaxLagSeries = 1'000, kMaxPartitionSeries = 1'000;
+
+void partition_metrics(const bus::CommitPipeline& pipeline, api::MetricsPage& page) {
+  auto view = pipeline.store_view();
+  if (!view) return;
+  std::map<std::string_view, const bus::Topic*> topics;
+  for (const auto& [id, topic] : view->topics()) topics[topic->name] = topic.get();
+  api::MetricsPage::ByLabels starts, watermarks, bytes;
+  size_t partitions = 0;
+  for (const auto& [name, topic] : topics) {
+    for (uint32_t number = 0; number < topic->partitions(); ++number) {
+      ++partitions;
+      if (watermarks.size() >= kMaxPartitionSeries) continue;
+      const auto state = view->partition({topic->id, number});
+      if (!state) continue;
+      const std::vector<std::string> labels = {std::string(name), std::to_string(number)};
+      starts.emplace_back(labels, static_cast<double>(state->log_start));
+      watermarks.emplace_back(labels, static_cast<double>(state->high_watermark));
+      bytes.emplace_back(labels, static_cast<double>(state->bytes));
+    }
+  }
+  const std::vector<std::string> labels = {"topic", "partition"};
+  page.gauge("millrace_topics", "Topics.", static_cast<double>(topics.size()));
+  page.gauge("millrace_partitions", "Partitions of all topics.", static_cast<double>(partitions));
+  page.gauges("millrace_partition_log_start", "First offset; the first 1000 partitions by topic.", labels, starts);
+  page.gauges("millrace_partition_high_watermark", "Last durable offset + 1; the first 1000 partitions by topic.",
+              labels, watermarks);
+  page.gauges("millrace_partition_bytes", "Of the record batches kept; the first 1000 partitions by topic.", labels,
+              bytes);
+}
 
 void group_metrics(const group::Coordinator& coordinator, const api::GroupsApi& groups, api::MetricsPage& page) {
   const group::Coordinator::Stats& stats = coordinator.stats();
@@ -120,6 +153,7 @@ std::string metrics_text(const bus::CommitPipeline& pipeline, const bus::LogKeep
             {{"version", std::string(version())}, {"revision", std::string(git_revision())}});
   bus_metrics(pipeline, page);
   keeper_metrics(keeper.stats(), page);
+  partition_metrics(pipeline, page);
   group_metrics(coordinator, groups, page);
   worker_metrics(workers, page);
   store_metrics(store, page);
