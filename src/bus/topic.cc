@@ -87,7 +87,7 @@ Status check_append(const Topic& topic, const BatchInfo& info, ByteView batch) {
     return fail(ErrorKind::kInvalidArgument, "MESSAGE_TOO_LARGE",
                 fmt::format("a record batch of {} bytes for topic '{}' is over its max.message.bytes of {}",
                             batch.size(), topic.name, topic.settings.max_message_bytes));
-  if (info.record_count != info.last_offset_delta + 1)
+  if (info.record_count - 1 != info.last_offset_delta)
     return fail(ErrorKind::kInvalidArgument, "CORRUPT_MESSAGE",
                 fmt::format("a record batch of {} records for topic '{}' with a last offset delta of {}",
                             info.record_count, topic.name, info.last_offset_delta));

@@ -136,7 +136,7 @@ TEST_P(Drill, ALateCommitOfAHungWorkerIsRefused) {
   log.make_topic("out", 1);
   Options options;
   options.threads = 2;
-  options.step_deadline = std::chrono::milliseconds(20);
+  options.step_deadline = std::chrono::milliseconds(200);
   auto pool =
       WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options, &faults)
           .value();
@@ -148,10 +148,11 @@ TEST_P(Drill, ALateCommitOfAHungWorkerIsRefused) {
   faults.arm(Faults::Kind::kHang, FaultPoints::Point::kBeforeCommit, owner);
   load(1);
   log.await_records("out", 128);  // By its successor.
-  EXPECT_EQ(pool->stats().hung, 1u);
-  EXPECT_EQ(pool->stats().fenced, 0u);
+  // On a machine that is slow others may have been taken for hung as well, and refused.
+  EXPECT_GE(pool->stats().hung, 1u);
+  const uint64_t refused = pool->stats().fenced;
   faults.release();
-  await([&] { return pool->stats().fenced == 1; });
+  await([&] { return pool->stats().fenced > refused; });
   load(1);
   log.await_records("out", 192);
   pool.reset();
@@ -162,7 +163,7 @@ TEST_P(Drill, TooManyHungWorkersMakeTheNodeNotReady) {
   log.make_topic("in", 1);
   log.make_topic("out", 1);
   Options options;
-  options.step_deadline = std::chrono::milliseconds(20);
+  options.step_deadline = std::chrono::seconds(1);
   options.max_stuck = 0;
   auto pool =
       WorkerPool::start(log.get(), clock, health, {std::make_shared<tests::Counter>("in", "out")}, options, &faults)
