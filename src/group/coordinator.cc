@@ -14,9 +14,6 @@ namespace {
 
 using store::Table;
 
-/// A row that was refused (queue full, disk nearly full) is written again after this time.
-constexpr int64_t kRetryMs = 1'000;
-
 JoinAnswer refused_join(const JoinRequest& request, Error why) {
   JoinAnswer answer;
   answer.error = std::move(why);
@@ -229,6 +226,11 @@ void Coordinator::start_persist(Entry& entry, Outbox& out) {
     entry.persist_wanted = true;
     return;
   }
+  // Its row would come behind the one that deletes it.
+  if (entry.deleting_rows) {
+    entry.retry_owed = true;
+    return;
+  }
   entry.persisting = true;
   entry.persist_wanted = false;
   entry.retry_ms.reset();
@@ -254,7 +256,10 @@ void Coordinator::on_persisted(const std::string& group, uint64_t revision, int3
       entry.durable_generation = generation;
     } else {
       spdlog::warn("group '{}' could not be written: {}", group, to_string(status.error()));
-      entry.retry_ms = now_ms() + kRetryMs;
+      if (entry.deletion)
+        entry.retry_owed = true;
+      else
+        entry.retry_ms = now_ms() + kRetryMs;
     }
     ClassicGroup::Effects effects;
     entry.group.persisted(now_ms(), revision, status, effects);

@@ -11,6 +11,9 @@
 /// The inside of the Coordinator, shared by its sources; nobody else includes it.
 namespace millrace::group {
 
+/// A row that was refused (queue full, disk nearly full) is written again after this time.
+inline constexpr int64_t kRetryMs = 1'000;
+
 /// One group and what is under way for it. Under the Coordinator's lock.
 struct Coordinator::Entry {
   struct Held {
@@ -35,6 +38,8 @@ struct Coordinator::Entry {
   bool persisting = false;         ///< its row is under way
   bool persist_wanted = false;     ///< and already out of date
   std::optional<int64_t> retry_ms;
+  /// What was to be tried again when a deletion began; it is, if the deletion fails.
+  bool retry_owed = false;
   uint32_t commits_in_flight = 0;
   bool deleting_rows = false;
   std::optional<std::function<void(Status)>> deletion;

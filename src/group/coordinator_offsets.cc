@@ -214,6 +214,8 @@ void Coordinator::remove(const std::string& group, std::function<void(Status)> r
     } else {
       entry->group.die();
       entry->deletion = std::move(reply);
+      entry->retry_owed = entry->retry_ms.has_value();
+      entry->retry_ms.reset();
       try_delete(*entry, out);
       ClassicGroup::Effects none;
       settle(*entry, none, out);
@@ -252,6 +254,7 @@ void Coordinator::delete_rows(const std::string& group, uint64_t epoch) {
 }
 
 void Coordinator::on_deleted(const std::string& group, const Status& status) {
+  Outbox out(*this);
   std::function<void(Status)> reply;
   {
     MutexLock lock(mutex_);
@@ -264,8 +267,12 @@ void Coordinator::on_deleted(const std::string& group, const Status& status) {
       entries_.erase(group);
     } else {
       entry.group.revive();
+      if (std::exchange(entry.retry_owed, false)) entry.retry_ms = now_ms() + kRetryMs;
+      ClassicGroup::Effects none;
+      settle(entry, none, out);
     }
   }
+  out.deliver();
   reply(status);
 }
 
