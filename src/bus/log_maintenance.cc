@@ -38,31 +38,40 @@ Result<SegmentRange> range_of(const SegmentId& segment, const std::vector<Bytes>
   return range;
 }
 
-/// The head of a range leaves its segment. False when the row does not name it.
+/// The head of a range leaves its segment. In the row it may be several, one behind the other. False when the row does
+/// not name all of it.
 bool take_out(SegmentRow& row, uint32_t partition, uint64_t first_offset, uint64_t next_offset, uint64_t bytes) {
-  for (int i = 0; i < row.ranges_size(); ++i) {
-    SegmentRow::Range& range = *row.mutable_ranges(i);
-    if (range.partition() != partition || range.first_offset() != first_offset) continue;
-    if (range.next_offset() < next_offset) return false;
-    if (range.next_offset() == next_offset) {
-      row.mutable_ranges()->DeleteSubrange(i, 1);
-    } else {
+  while (first_offset < next_offset) {
+    int at = 0;
+    while (at < row.ranges_size() &&
+           (row.ranges(at).partition() != partition || row.ranges(at).first_offset() != first_offset))
+      ++at;
+    if (at == row.ranges_size()) return false;
+    SegmentRow::Range& range = *row.mutable_ranges(at);
+    if (range.next_offset() > next_offset) {
       range.set_first_offset(next_offset);
       range.set_bytes(range.bytes() - std::min(bytes, range.bytes()));
+      return true;
     }
-    return true;
+    first_offset = range.next_offset();
+    bytes -= std::min(bytes, range.bytes());
+    row.mutable_ranges()->DeleteSubrange(at, 1);
   }
-  return false;
+  return true;
 }
 
-void put_in(SegmentRow& row, uint32_t partition, const SegmentRange& moved) {
+void put_in(SegmentRow& row, uint32_t partition, SegmentRange moved) {
   row.set_bytes(row.bytes() + moved.bytes);
-  for (SegmentRow::Range& range : *row.mutable_ranges()) {
-    if (range.partition() != partition || range.next_offset() != moved.first_offset) continue;
-    range.set_next_offset(moved.next_offset);
-    range.set_max_timestamp_ms(std::max(range.max_timestamp_ms(), moved.max_timestamp_ms));
-    range.set_bytes(range.bytes() + moved.bytes);
-    return;
+  // What it joins on either side becomes a part of it, as in PartitionLog::move().
+  for (int at = row.ranges_size(); at-- > 0;) {
+    const SegmentRow::Range& range = row.ranges(at);
+    if (range.partition() != partition) continue;
+    if (range.next_offset() != moved.first_offset && range.first_offset() != moved.next_offset) continue;
+    moved.first_offset = std::min(moved.first_offset, range.first_offset());
+    moved.next_offset = std::max(moved.next_offset, range.next_offset());
+    moved.max_timestamp_ms = std::max(moved.max_timestamp_ms, range.max_timestamp_ms());
+    moved.bytes += range.bytes();
+    row.mutable_ranges()->DeleteSubrange(at, 1);
   }
   SegmentRow::Range& range = *row.add_ranges();
   range.set_partition(partition);

@@ -390,6 +390,38 @@ TEST_F(Keeper, ATopicThatBecomesCompactedIsCleanedWhereverItsRecordsLie) {
   EXPECT_EQ(read(other).size(), 10u);
 }
 
+/// Moved segment by segment, in whatever order, and then cleaned.
+TEST_F(Keeper, WhatWasMovedInPiecesIsCompactedAsAWhole) {
+  for (const std::vector<int>& per_segment : {std::vector{3, 1, 2}, {1, 2, 3}, {2, 3, 1}, {3, 3, 3}}) {
+    durable.reset();
+    open();
+    auto place = topic("t", retention(-1)), noise = topic("noise", retention(-1));
+    int written = 0;
+    for (int records : per_segment) {
+      for (int i = 0; i < records; ++i) append(place, one("k" + std::to_string(written++ % 2), Bytes(200, 'v')));
+      fill(noise, 4);
+    }
+    fill(noise, 8);
+    Commit removal(topic_home("noise"));
+    removal.state.push_back({Table::kTopics, Bytes(removal.home.prefix()), std::nullopt});
+    ASSERT_EQ(code_of(std::move(removal)), "");
+    keep();
+    keep();
+    EXPECT_EQ(read(place).size(), static_cast<size_t>(written));
+    restart();
+    proto::TopicRow row = *parse_topic_row((*log().view()->get(Table::kTopics, topic_home("t").prefix()))->value);
+    *row.mutable_config() = compacted();
+    Commit change(topic_home("t"));
+    change.state.push_back({Table::kTopics, Bytes(change.home.prefix()), row.SerializeAsString()});
+    ASSERT_EQ(code_of(std::move(change)), "");
+    fill(place, 1);
+    for (int i = 0; i < 3; ++i) keep();
+    EXPECT_LE(read(place).size(), 4u) << per_segment[0] << per_segment[1] << per_segment[2];
+    restart();
+    EXPECT_LE(read(place).size(), 4u);
+  }
+}
+
 TEST_F(Keeper, CompactAndDeleteDoBoth) {
   open();
   auto config = compacted("compact,delete");
