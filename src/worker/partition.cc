@@ -51,7 +51,7 @@ void Partition::enter(Phase phase) {
   if (phase == Phase::kAcquire || phase == Phase::kAcquiring || phase == Phase::kLoad) state = State::kAcquiring;
   if (phase == Phase::kBackOff) state = State::kBackingOff;
   if (phase == Phase::kStopped) state = State::kStopped;
-  if (state == State::kRunning && is_full_) state = State::kFull;
+  if (state == State::kRunning && (is_full_ || timers_wait_)) state = State::kFull;
   task_.board->change([&](PartitionStatus& status) {
     if (status.worker == worker_) status.state = state;
   });
@@ -78,7 +78,8 @@ bool Partition::is_runnable() const {
 std::optional<nanoseconds> Partition::wait() const {
   if (phase_ == Phase::kBackOff) return nanoseconds(std::max<int64_t>(0, resume_at_ns_ - context_->clock.steady_ns()));
   if (phase_ != Phase::kIdle) return std::nullopt;
-  auto due = timers_.next_due();
+  // One that waits for room is woken by the next attempt of what is parked.
+  auto due = timers_wait_ ? std::nullopt : timers_.next_due();
   if (auto parked = parking_.next_due()) due = std::min(due.value_or(*parked), *parked);
   if (!due) return std::nullopt;
   const int64_t left = *due - context_->clock.wall_ms();
@@ -150,7 +151,7 @@ void Partition::load() {
   failed_records_.clear();
   failed_timer_.reset();
   failed_retry_.reset();
-  is_full_ = false;
+  is_full_ = timers_wait_ = false;
   backoff_ = milliseconds(0);
   enter(Phase::kRun);
   show(view.get());
@@ -275,7 +276,7 @@ void Partition::accept(Plan& plan, const bus::CommitReceipt& receipt) {
   stats.records += plan.records.size();
   stats.timers_fired += plan.fired.size();
   stats.dead_letters += plan.dead_letters.size();
-  if (!plan.parked.empty() || !plan.unparked.empty()) is_full_ = false;
+  if (!plan.parked.empty() || !plan.unparked.empty()) is_full_ = timers_wait_ = false;
   conflicts_ = 0;
   omit_values_ = false;
   backoff_ = milliseconds(0);

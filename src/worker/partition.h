@@ -104,6 +104,7 @@ class Partition {
   uint32_t conflicts_ = 0;    ///< in a row
   bool omit_values_ = false;  ///< of dead letters: they were too large
   bool is_full_ = false;
+  bool timers_wait_ = false;  ///< for room in the parking
 
   Plan in_flight_;
   bool is_woken_ = false;

@@ -41,7 +41,7 @@ Result<bool> Partition::plan_timers(const bus::View& view, Plan& plan) {
   if (failed_timer_ && failed_timer_->first == due->front().row.key) {
     const DueTimer& timer = due->front().timer;
     if (parking_.count() >= context_->options.max_parked) {
-      is_full_ = true;
+      timers_wait_ = true;
       return false;
     }
     builder_.park_timer(timer, failed_timer_->second, plan, !omit_values_);

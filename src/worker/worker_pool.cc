@@ -36,7 +36,7 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::start(bus::CommitLog& log, const
 WorkerPool::WorkerPool(std::shared_ptr<Context> context, Health& health,
                        std::vector<std::shared_ptr<const Processor>> processors)
     : context_(std::move(context)) {
-  for (auto& processor : processors) sources_.push_back({std::move(processor), {}, "STARTING"});
+  for (auto& processor : processors) sources_.push_back({std::move(processor), {}, {}, "STARTING"});
   heartbeat_ = health.watch("workers", [context = context_] { context->mailbox.nudge(); });
   if (sources_.empty()) {
     // Nothing to do for anybody: health alone is answered.
@@ -185,7 +185,11 @@ void WorkerPool::resolve() {
     source.problem = problem;
     const bool same = std::equal(inputs.begin(), inputs.end(), source.inputs.begin(), source.inputs.end(),
                                  [](const auto& a, const auto& b) { return a.id == b.id; });
-    if (tasks && same) continue;
+    std::vector<Uuid> dead_letters;
+    if (tasks && !tasks->empty())
+      for (const InputPartition& input : tasks->front().inputs) dead_letters.push_back(input.dead_letters.topic);
+    if (tasks && same && dead_letters == source.dead_letters) continue;
+    source.dead_letters = std::move(dead_letters);
     source.inputs = tasks ? inputs : std::vector<bus::Topic>();
     std::erase_if(tasks_, [&](const auto& entry) NO_THREAD_SAFETY_ANALYSIS {
       if (entry.second.task.processor != processors[i]) return false;

@@ -64,6 +64,7 @@ class WorkerPool {
   struct Source {
     std::shared_ptr<const Processor> processor;
     std::vector<bus::Topic> inputs;  ///< as last resolved; empty: it does not run
+    std::vector<Uuid> dead_letters;  ///< their topics
     std::string problem;
   };
 

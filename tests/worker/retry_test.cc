@@ -113,6 +113,19 @@ TEST_P(Retry, WhatIsNotWorthRetryingIsADeadLetterAtOnce) {
   EXPECT_EQ(pool->stats().dead_letters, 2u);
 }
 
+TEST_P(Retry, ADeadLetterTopicThatIsDeletedIsMadeAgain) {
+  auto pool = start();
+  log.produce("in", {{"wrong", "1"}});
+  log.await_records("in.dlq", 1);
+  bus::Commit removal(bus::topic_home("in.dlq"));
+  removal.state.push_back({store::Table::kTopics, Bytes(removal.home.prefix()), std::nullopt});
+  ASSERT_TRUE(log.get().submit_and_wait(std::move(removal)));
+  log.produce("in", {{"wrong", "2"}, {"a", "1"}});
+  log.await_records("out", 1);
+  log.await_records("in.dlq", 1);
+  EXPECT_EQ(log.read("in.dlq")[0].value, "2");
+}
+
 TEST_P(Retry, AFullParkingStopsThePartitionAndSaysSo) {
   options.max_parked = 2;
   auto pool = start();
