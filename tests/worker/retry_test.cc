@@ -98,8 +98,11 @@ TEST_P(Retry, AttemptsAreCountedAcrossRestartsAndThenItIsADeadLetter) {
   EXPECT_EQ(letter.headers["millrace.first.failure.ms"], std::to_string(first_failure));
   // The one behind it gets its own attempts.
   works = true;
-  pass(options.backoff_max, *pool);
-  log.await_records("out", 1);
+  // Its first attempt may fail after the clock has moved, and its next one be due later still.
+  await([&] {
+    pass(options.backoff_max, *pool);
+    return !said().empty();
+  });
   EXPECT_EQ(said(), (std::vector<std::string>{"bad2"}));
 }
 
