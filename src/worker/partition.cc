@@ -151,7 +151,8 @@ void Partition::load() {
   failed_records_.clear();
   failed_timer_.reset();
   failed_retry_.reset();
-  is_full_ = timers_wait_ = false;
+  is_full_ = false;
+  timers_wait_ = false;
   backoff_ = milliseconds(0);
   enter(Phase::kRun);
   show(view.get());
@@ -159,6 +160,7 @@ void Partition::load() {
 
 void Partition::run() {
   is_woken_ = false;
+  phase_ = Phase::kRun;
   watch_.reset();
   auto view = context_->log.view();
   if (!view) return stop({ErrorKind::kUnavailable, "STOPPING", "the log is closed"});
@@ -195,6 +197,7 @@ void Partition::idle(const bus::View& view) {
 }
 
 void Partition::execute(const bus::View& view, Plan plan) {
+  show(&view);
   fault_point(FaultPoints::Point::kBeforeStep);
   StepDraft draft;
   if (plan.for_domain()) {
@@ -211,10 +214,9 @@ void Partition::execute(const bus::View& view, Plan plan) {
     plan.has_stepped = true;
     if (!result) return failed(plan, std::move(result.error()));
     draft = *std::move(result);
-    // A timer that failed and waits for its next attempt can be cancelled like any other.
+    // A timer that failed and waits for its next attempt can be cancelled, or set anew, like any other.
     for (const bus::TimerChange& change : draft.timers)
-      if (auto number = parking_.find_timer(change.due_ms, change.id); number && !change.payload)
-        plan.unparked.push_back(*number);
+      if (auto number = parking_.find_timer(change.due_ms, change.id)) plan.unparked.push_back(*number);
   }
   auto commit = builder_.build(plan, std::move(draft), epoch_);
   if (!commit) return refused(plan, commit.error());
@@ -269,14 +271,14 @@ void Partition::accept(Plan& plan, const bus::CommitReceipt& receipt) {
   for (Plan::Row& row : plan.parked) parking_.put(std::move(row.parked));
   for (uint64_t number : plan.unparked) parking_.erase(number);
   if (plan.kind == Plan::Kind::kRetry) failed_retry_.reset();
-  if (failed_timer_ && !plan.fired.empty() && plan.fired.back().key >= failed_timer_->first) failed_timer_.reset();
+  if (failed_timer_ && !plan.fired.empty() && plan.fired.back().key >= failed_timer_->first.key) failed_timer_.reset();
   record_limit_ = std::min(context_->options.batch_records, record_limit_ * 2);
   timer_limit_ = std::min(context_->options.timers_per_step, timer_limit_ * 2);
   ++stats.steps;
   stats.records += plan.records.size();
   stats.timers_fired += plan.fired.size();
   stats.dead_letters += plan.dead_letters.size();
-  if (!plan.parked.empty() || !plan.unparked.empty()) is_full_ = timers_wait_ = false;
+  if (!plan.unparked.empty()) is_full_ = false;
   conflicts_ = 0;
   omit_values_ = false;
   backoff_ = milliseconds(0);
@@ -323,7 +325,7 @@ void Partition::failed(const Plan& plan, StepFailure failure) {
     if (plan.timers.size() > 1)
       timer_limit_ = plan.timers.size() / 2;
     else
-      failed_timer_.emplace(plan.fired.front().key, std::move(failure));
+      failed_timer_.emplace(plan.fired.front(), std::move(failure));
   } else {
     size_t index = failure.record.value_or(0);
     if (plan.records.size() > 1 && (!failure.record || index >= plan.records.size())) {

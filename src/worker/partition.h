@@ -64,8 +64,10 @@ class Partition {
   Result<bool> plan_timers(const bus::View& view, Plan& plan);
   Result<bool> plan_records(const bus::View& view, Plan& plan);
   Result<Fetched> fetch(const bus::View& view, size_t input, size_t max_records, size_t max_bytes);
-  /// Parks, gives up or takes one fetched record. False when it has to wait, and all behind it.
-  bool take(const InputPartition& input, const bus::RecordView& record, Plan& plan);
+  enum class Taken { kYes, kAsTheLast, kNotYet, kNoRoom };
+  /// Takes one fetched record for the step, or parks it, or gives it up, each into the plan. What is given up goes
+  /// alone: the Commit of a dead letter holds no draft, whose size could be taken for its own.
+  Taken take(const InputPartition& input, const bus::RecordView& record, Plan& plan);
 
   void execute(const bus::View& view, Plan plan);
   std::optional<StepFailure> step(const bus::View& view, Plan& plan);
@@ -96,15 +98,15 @@ class Partition {
 
   /// Records that failed and are not parked yet, because what parks them is not durable.
   std::map<std::pair<std::string, uint64_t>, StepFailure> failed_records_;
-  std::optional<std::pair<Bytes, StepFailure>> failed_timer_;     ///< by the key of its row
-  std::optional<std::pair<uint64_t, StepFailure>> failed_retry_;  ///< by its number among the parked
-  size_t record_limit_, timer_limit_;                             ///< halved by failures, doubled by steps
+  std::optional<std::pair<bus::Condition, StepFailure>> failed_timer_;  ///< by its row
+  std::optional<std::pair<uint64_t, StepFailure>> failed_retry_;        ///< by its number among the parked
+  size_t record_limit_, timer_limit_;                                   ///< halved by failures, doubled by steps
   int next_kind_ = 0;
   size_t next_input_ = 0;
   uint32_t conflicts_ = 0;    ///< in a row
   bool omit_values_ = false;  ///< of dead letters: they were too large
   bool is_full_ = false;
-  bool timers_wait_ = false;  ///< for room in the parking
+  bool timers_wait_ = false;  ///< the first due one is to be parked, for which there is no room
 
   Plan in_flight_;
   bool is_woken_ = false;

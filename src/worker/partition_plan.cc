@@ -35,10 +35,12 @@ Result<bool> Partition::plan_retry(const bus::View& view, Plan& plan) {
 }
 
 Result<bool> Partition::plan_timers(const bus::View& view, Plan& plan) {
+  timers_wait_ = false;
   auto due = timers_.due(view, context_->clock.wall_ms(), failed_timer_ ? 1 : timer_limit_);
   if (!due) return tl::unexpected(std::move(due.error()));
   if (due->empty()) return false;
-  if (failed_timer_ && failed_timer_->first == due->front().row.key) {
+  if (failed_timer_ && failed_timer_->first.key == due->front().row.key &&
+      failed_timer_->first.version == due->front().row.version) {
     const DueTimer& timer = due->front().timer;
     if (parking_.count() >= context_->options.max_parked) {
       timers_wait_ = true;
@@ -61,7 +63,8 @@ Result<bool> Partition::plan_records(const bus::View& view, Plan& plan) {
   // Every input is the first one in turn.
   const size_t first = next_input_++ % task_.inputs.size();
   plan.fetched.reserve(task_.inputs.size());
-  for (size_t i = 0; i < task_.inputs.size() && records > 0 && !plan.waits_for_room; ++i) {
+  bool ends = false;
+  for (size_t i = 0; i < task_.inputs.size() && records > 0 && !ends; ++i) {
     const size_t index = (first + i) % task_.inputs.size();
     const InputPartition& input = task_.inputs[index];
     auto fetched = fetch(view, index, records, bytes);
@@ -71,9 +74,11 @@ Result<bool> Partition::plan_records(const bus::View& view, Plan& plan) {
     const Fetched& source = plan.fetched.back();
     uint64_t next = source.next_offset;
     for (const bus::RecordView& record : source.records) {
-      if (take(input, record, plan)) continue;
-      plan.waits_for_room = true;
-      next = static_cast<uint64_t>(record.offset);
+      const Taken taken = take(input, record, plan);
+      if (taken == Taken::kYes) continue;
+      ends = true;
+      plan.waits_for_room = taken == Taken::kNoRoom;
+      next = static_cast<uint64_t>(record.offset) + (taken == Taken::kAsTheLast ? 1 : 0);
       break;
     }
     records -= std::min(records, source.records.size());
@@ -91,26 +96,29 @@ Result<bool> Partition::plan_records(const bus::View& view, Plan& plan) {
   return !plan.is_empty();
 }
 
-bool Partition::take(const InputPartition& input, const bus::RecordView& record, Plan& plan) {
+Partition::Taken Partition::take(const InputPartition& input, const bus::RecordView& record, Plan& plan) {
   const auto offset = static_cast<uint64_t>(record.offset);
-  auto failure = failed_records_.find({input.topic, offset});
+  auto found = failed_records_.find({input.topic, offset});
   bool waits = false;
   if (record.key) {
     Bytes key(*record.key);
     waits = parking_.holds(key) || plan.parks(key);
   }
-  if (failure == failed_records_.end() && !waits) {
+  if (found == failed_records_.end() && !waits) {
     plan.records.push_back({input.topic, offset, 0, record});
-    return true;
+    return Taken::kYes;
   }
+  const StepFailure* failure = waits ? nullptr : &found->second;
+  const bool gives_up = failure != nullptr && builder_.gives_up(*failure);
+  if (gives_up && !plan.is_empty()) return Taken::kNotYet;
   const Options& options = context_->options;
   const size_t bytes = bus::record_bytes_bound(record);
-  if (parking_.count() + plan.parked.size() >= options.max_parked ||
-      (parking_.bytes() + plan.parked_bytes() + bytes > options.max_parked_bytes && parking_.count() > 0))
-    return false;
-  builder_.park(input, record, failure == failed_records_.end() || waits ? nullptr : &failure->second, plan,
-                !omit_values_);
-  return true;
+  if (!gives_up &&
+      (parking_.count() + plan.parked.size() >= options.max_parked ||
+       (parking_.bytes() + plan.parked_bytes() + bytes > options.max_parked_bytes && parking_.count() > 0)))
+    return Taken::kNoRoom;
+  builder_.park(input, record, failure, plan, !omit_values_);
+  return gives_up ? Taken::kAsTheLast : Taken::kYes;
 }
 
 /// Retention may have been quicker than this partition, and an unclean start in async mode may have taken records back:

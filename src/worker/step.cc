@@ -32,6 +32,10 @@ size_t Plan::parked_bytes() const {
 StepBuilder::StepBuilder(const Context& context, const Task& task, bus::Home home)
     : context_(context), task_(task), home_(std::move(home)) {}
 
+bool StepBuilder::gives_up(const StepFailure& failure) const {
+  return !failure.retry || context_.options.max_attempts <= 1;
+}
+
 void StepBuilder::fail_row(proto::ParkedRow& row, const StepFailure& failure) const {
   const int64_t now = context_.clock.wall_ms();
   row.set_attempts(row.attempts() + 1);
@@ -74,7 +78,7 @@ void StepBuilder::park(const InputPartition& input, const bus::RecordView& recor
   row.set_partition(input.from.partition);
   row.set_offset(static_cast<uint64_t>(record.offset));
   if (failure != nullptr) fail_row(row, *failure);
-  const bool give_up = failure != nullptr && (!failure->retry || row.attempts() >= context_.options.max_attempts);
+  const bool give_up = failure != nullptr && gives_up(*failure);
   settle(plan.next_number, row, give_up, plan, with_value);
   if (!give_up) ++plan.next_number;
 }

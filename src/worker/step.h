@@ -54,6 +54,9 @@ class StepBuilder {
   void failed_again(const Parked& parked, proto::ParkedRow row, const StepFailure& failure, Plan& plan,
                     bool with_value) const;
 
+  /// Whether a record that fails so for the first time becomes a dead letter at once.
+  bool gives_up(const StepFailure& failure) const;
+
   /// Checks the draft and moves it into the Commit. Errors: kInvalidArgument INVALID_TIMER, COMMIT_TOO_LARGE.
   Result<bus::Commit> build(Plan& plan, StepDraft draft, uint64_t epoch) const;
 

@@ -35,6 +35,7 @@ class Log {
   bus::CommitLog& get() { return memory_ ? static_cast<bus::CommitLog&>(*memory_) : durable_->pipeline(); }
   bus::CommitLog* operator->() { return &get(); }
   bus::DurableLog& durable() { return *durable_; }
+  bus::MemoryCommitLog& memory() { return *memory_; }
 
   bus::Topic make_topic(const std::string& name, uint32_t partitions, const std::string& cleanup = "delete") {
     auto made = ensure_topic(get(), clock_, name, partitions, cleanup);

@@ -88,7 +88,47 @@ TEST_P(Pool, ADeletedTopicStopsItsPartitionsAndANewOneStartsThem) {
   log.await_records("out", 2);
 }
 
+TEST_P(Pool, APartitionThatMovedAwayAndBackCountsFromItsRows) {
+  log.make_topic("in", 1);
+  log.make_topic("out", 1);
+  Options options;
+  options.threads = 2;
+  auto pool = start(std::make_shared<tests::Counter>("in", "out"), options);
+  for (uint64_t round = 1; round <= 20; ++round) {
+    log.produce("in", {{"a", "1"}});
+    log.await_records("out", round);
+    for (const auto& worker : pool->describe().workers)
+      if (!worker.partitions.empty()) {
+        ASSERT_TRUE(pool->stop_worker(worker.id));
+        break;
+      }
+  }
+  uint64_t last = 0;
+  for (const auto& said : log.read("out")) EXPECT_EQ(std::stoull(said.value), ++last);
+  EXPECT_EQ(last, 20u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Carriers, Pool, ::testing::Values(bus::Carrier::kMemory, bus::Carrier::kThread), carrier_name);
+
+TEST(PoolGap, WhereRetentionWasQuickerItGoesOnAtTheLogsStartAndCountsWhatItMissed) {
+  SystemClock& clock = SystemClock::instance();
+  Health health(clock);
+  Log log(bus::Carrier::kMemory, clock);
+  const bus::TopicPartition in{log.make_topic("in", 1).id, 0};
+  log.make_topic("out", 1);
+  const std::vector<std::shared_ptr<const Processor>> counter{std::make_shared<tests::Counter>("in", "out")};
+  auto pool = WorkerPool::start(log.get(), clock, health, counter, {}).value();
+  log.produce("in", {{"a", "1"}});
+  log.await_records("out", 1);
+  pool.reset();
+  for (int i = 0; i < 5; ++i) log.produce("in", {{"a", "1"}});
+  log.memory().trim({in, 4});
+  pool = WorkerPool::start(log.get(), clock, health, counter, {}).value();
+  log.await_records("out", 3);
+  EXPECT_EQ(pool->stats().gaps, 1u);
+  EXPECT_EQ(pool->stats().records_lost, 3u);
+  EXPECT_EQ(log.read("out").back().value, "3");
+}
 
 }  // namespace
 }  // namespace millrace::worker

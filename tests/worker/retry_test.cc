@@ -163,6 +163,20 @@ TEST_P(Retry, AStepWhoseCommitIsTooLargeIsMadeSmaller) {
   EXPECT_EQ(log.records_in("in.dlq"), 0u);
 }
 
+TEST_P(Retry, ADeadLetterKeepsItsValueUnlessItIsTooLargeItself) {
+  options.max_commit_bytes = 3'000;
+  auto pool = start();
+  log.produce("in", {{"wrong", "small"}, {"large", std::string(4'000, 'v')}, {"a", "1"}});
+  log.await_records("in.dlq", 2);
+  log.await_records("out", 1);
+  auto letters = log.read("in.dlq");
+  EXPECT_EQ(letters[0].key + letters[0].value, "wrongsmall");
+  EXPECT_FALSE(letters[0].headers.contains("millrace.value.omitted"));
+  EXPECT_EQ(letters[1].key + letters[1].value, "large");
+  EXPECT_EQ(letters[1].headers["millrace.value.omitted"], "4000");
+  EXPECT_EQ(letters[1].headers["millrace.error.code"], "COMMIT_TOO_LARGE");
+}
+
 INSTANTIATE_TEST_SUITE_P(Carriers, Retry, ::testing::Values(bus::Carrier::kMemory, bus::Carrier::kThread),
                          carrier_name);
 

@@ -154,6 +154,37 @@ TEST_P(Timers, OneThatFailsIsTriedAgainAndCanBeCancelledMeanwhile) {
   EXPECT_EQ(pool->stats().dead_letters, 0u);
 }
 
+TEST_P(Timers, OneThatFailsWithoutRoomToBeParkedWaitsAndIsNotLost) {
+  pool.reset();
+  options.max_parked = 1;
+  start();
+  ask({"a@1000100", "b@1000100"});
+  fails = true;
+  pass(milliseconds(100));
+  await([&] { return rows() == 1; });
+  fails = false;
+  pass(options.backoff_max);
+  log.await_records("out", 3);
+  await([&] { return rows() == 0; });  // Now that there is room.
+  pass(options.backoff_max);
+  log.await_records("out", 4);
+  EXPECT_EQ(fired(), (std::vector<std::string>{"a@1000100=p", "b@1000100=p"}));
+}
+
+TEST_P(Timers, OneThatIsParkedAndSetAnewFiresOnce) {
+  ask({"a@1000100"});
+  fails = true;
+  pass(milliseconds(100));
+  await([&] { return rows() == 0; });
+  fails = false;
+  log.produce("in", {{"k", "a@1000100"}});
+  log.await_records("out", 3);
+  pass(options.backoff_max);
+  ask({"c@1"});
+  log.await_records("out", 5);
+  EXPECT_EQ(fired(), (std::vector<std::string>{"a@1000100=p", "c@1=p"}));
+}
+
 TEST_P(Timers, IdsThatCannotBeKeptFailTheStep) {
   log.produce("in", {{"k", "@1000100"}});
   log.await_records("in.dlq", 1);
