@@ -68,6 +68,7 @@ class Partition {
   /// Takes one fetched record for the step, or parks it, or gives it up, each into the plan. What is given up goes
   /// alone: the Commit of a dead letter holds no draft, whose size could be taken for its own.
   Taken take(const InputPartition& input, const bus::RecordView& record, Plan& plan);
+  void tell_full() const;
 
   void execute(const bus::View& view, Plan plan);
   std::optional<StepFailure> step(const bus::View& view, Plan& plan);

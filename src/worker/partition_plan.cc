@@ -34,8 +34,16 @@ Result<bool> Partition::plan_retry(const bus::View& view, Plan& plan) {
   return true;
 }
 
+void Partition::tell_full() const {
+  const std::string problem =
+      fmt::format("PARKED_FULL: {} records of {} bytes wait for another attempt; no more are taken until one is gone",
+                  parking_.count(), parking_.bytes());
+  spdlog::warn("{}: {}", task_.name(), problem);
+  task_.board->change([&](PartitionStatus& status) { status.problem = problem; });
+}
+
 Result<bool> Partition::plan_timers(const bus::View& view, Plan& plan) {
-  timers_wait_ = false;
+  const bool waited = std::exchange(timers_wait_, false);
   auto due = timers_.due(view, context_->clock.wall_ms(), failed_timer_ ? 1 : timer_limit_);
   if (!due) return tl::unexpected(std::move(due.error()));
   if (due->empty()) return false;
@@ -44,6 +52,7 @@ Result<bool> Partition::plan_timers(const bus::View& view, Plan& plan) {
     const DueTimer& timer = due->front().timer;
     if (parking_.count() >= context_->options.max_parked) {
       timers_wait_ = true;
+      if (!waited) tell_full();
       return false;
     }
     builder_.park_timer(timer, failed_timer_->second, plan, !omit_values_);
@@ -86,13 +95,7 @@ Result<bool> Partition::plan_records(const bus::View& view, Plan& plan) {
     if (next > positions_[index]) plan.positions.emplace_back(index, next);
   }
   const bool was_full = std::exchange(is_full_, plan.waits_for_room && plan.is_empty());
-  if (is_full_ && !was_full) {
-    const std::string problem =
-        fmt::format("PARKED_FULL: {} records of {} bytes wait for another attempt; no more are taken until one is gone",
-                    parking_.count(), parking_.bytes());
-    spdlog::warn("{}: {}", task_.name(), problem);
-    task_.board->change([&](PartitionStatus& status) { status.problem = problem; });
-  }
+  if (is_full_ && !was_full) tell_full();
   return !plan.is_empty();
 }
 

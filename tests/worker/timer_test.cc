@@ -161,7 +161,13 @@ TEST_P(Timers, OneThatFailsWithoutRoomToBeParkedWaitsAndIsNotLost) {
   ask({"a@1000100", "b@1000100"});
   fails = true;
   pass(milliseconds(100));
-  await([&] { return rows() == 1; });
+  await([&] {
+    for (const auto& worker : pool->describe().workers)
+      for (const auto& partition : worker.partitions)
+        return partition.state == PartitionStatus::State::kFull && partition.problem.starts_with("PARKED_FULL");
+    return false;
+  });
+  EXPECT_EQ(rows(), 1u);
   fails = false;
   pass(options.backoff_max);
   log.await_records("out", 3);
