@@ -167,8 +167,8 @@ CommitResult CommitPipeline::submit_and_wait(Commit commit) {
 
 MaintenanceResult CommitPipeline::maintain(Maintenance work) {
   size_t bytes = sizeof(MaintenanceWork);
-  if (work.replace)
-    for (const Bytes& batch : work.replace->batches) bytes += batch.size();
+  for (const Replace& replace : work.replaces)
+    for (const Bytes& batch : replace.batches) bytes += batch.size();
   auto position = claim(bytes);
   if (!position) return tl::unexpected(std::move(position.error()));
   MaintenanceReceipt receipt;
@@ -267,7 +267,7 @@ bool CommitPipeline::carry_group() {
 }
 
 bool CommitPipeline::frees_space(const Slot& slot) {
-  return slot.commit ? bus::frees_space(*slot.commit) : !slot.maintenance->work.replace;
+  return slot.commit ? bus::frees_space(*slot.commit) : slot.maintenance->work.replaces.empty();
 }
 
 /// A maintenance operation's receipt is kept beside it.

@@ -16,14 +16,14 @@ bool is_open(const BatchInfo& info) {
 
 }  // namespace
 
-bool LastOffsets::add(ByteView key, uint64_t offset) {
+bool LastOffsets::add(ByteView key, uint64_t offset, bool needed) {
   auto [entry, is_new] = offsets_.try_emplace(Bytes(key), offset);
   if (!is_new) {
     entry->second = offset;
     return true;
   }
   bytes_ += key.size() + kEntryBytes;
-  if (bytes_ <= max_bytes_ || offsets_.size() == 1) return true;
+  if (bytes_ <= max_bytes_ || needed) return true;
   bytes_ -= key.size() + kEntryBytes;
   offsets_.erase(entry);
   return false;
@@ -44,7 +44,7 @@ Result<BatchCleaner::Kept> BatchCleaner::keep(const BatchInfo& info, ByteView ba
       return fail(ErrorKind::kCorruption, "LOG_DAMAGED", std::move(read.error().message));
     const bool tombstone = record.key && !record.value;
     const bool goes = record.key && (rule_.last.is_overtaken(*record.key, static_cast<uint64_t>(record.offset)) ||
-                                     (tombstone && horizon && *horizon <= rule_.now_ms));
+                                     (tombstone && horizon && *horizon <= rule_.now_ms && !opaque_before_));
     if (goes) {
       kept.all = false;
     } else {
@@ -56,17 +56,25 @@ Result<BatchCleaner::Kept> BatchCleaner::keep(const BatchInfo& info, ByteView ba
   return kept;
 }
 
-Result<bool> BatchCleaner::changes(ByteView batch) const {
+void BatchCleaner::note_opaque(const BatchInfo& info) {
+  if (!is_open(info) && !info.is_control()) opaque_before_ = true;
+}
+
+Result<bool> BatchCleaner::changes(ByteView batch) {
   auto info = read_batch_info(batch);
   if (!info) return fail(ErrorKind::kCorruption, "LOG_DAMAGED", std::move(info.error().message));
+  note_opaque(*info);
   if (!is_open(*info)) return false;
   auto kept = keep(*info, batch);
   if (!kept) return tl::unexpected(std::move(kept.error()));
+  note(kept->horizon_ms);
   return !kept->all || kept->horizon_ms.has_value() != info->delete_horizon_ms().has_value();
 }
 
 void BatchCleaner::note(const std::optional<int64_t>& horizon_ms) {
-  if (horizon_ms && (!next_horizon_ || *horizon_ms < *next_horizon_)) next_horizon_ = horizon_ms;
+  if (!horizon_ms) return;
+  if (opaque_before_ && *horizon_ms <= rule_.now_ms) return;  // That of a tombstone which has to stay.
+  if (!next_horizon_ || *horizon_ms < *next_horizon_) next_horizon_ = horizon_ms;
 }
 
 /// A batch has one horizon, so its tombstones have the same; records that are none go with any.
@@ -89,6 +97,7 @@ void BatchCleaner::begin(const BatchInfo& info, const std::optional<int64_t>& ho
 Status BatchCleaner::add(ByteView batch) {
   auto info = read_batch_info(batch);
   if (!info) return fail(ErrorKind::kCorruption, "LOG_DAMAGED", std::move(info.error().message));
+  note_opaque(*info);
   const bool append_time = info->timestamp_type() == TimestampType::kLogAppendTime;
   Kept kept;
   if (is_open(*info)) {

@@ -15,8 +15,8 @@ class LastOffsets {
  public:
   explicit LastOffsets(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Offsets ascend. False when there is no room for another key.
-  bool add(ByteView key, uint64_t offset);
+  /// Offsets ascend. False when there is no room for another key, unless it is `needed`.
+  bool add(ByteView key, uint64_t offset, bool needed = false);
   /// Whether a later record has that key.
   bool is_overtaken(ByteView key, uint64_t offset) const;
 
@@ -29,7 +29,8 @@ class LastOffsets {
 };
 
 /// What becomes of a run of batches. Small ones are joined; every offset of theirs lies in a batch of the result.
-/// Compressed, control and transactional batches stay as they are, and records without a key stay.
+/// Compressed, control and transactional batches stay as they are, and records without a key stay. So do tombstones
+/// behind a compressed or transactional batch, which may hold what they delete.
 class BatchCleaner {
  public:
   struct Rule {
@@ -39,8 +40,9 @@ class BatchCleaner {
   };
   explicit BatchCleaner(Rule rule) : rule_(rule) {}
 
-  /// Whether add() would change anything but join batches. Errors: kCorruption.
-  Result<bool> changes(ByteView batch) const;
+  /// Whether add() would change anything but join batches. Each batch of the log is shown to one of the two, in order.
+  /// Errors: kCorruption.
+  Result<bool> changes(ByteView batch);
   /// Errors: kCorruption; then nothing was added.
   Status add(ByteView batch);
   /// The result of all since the last call.
@@ -61,6 +63,7 @@ class BatchCleaner {
   };
   Result<Kept> keep(const BatchInfo& info, ByteView batch) const;
   void note(const std::optional<int64_t>& horizon_ms);
+  void note_opaque(const BatchInfo& info);
   bool joins(const BatchInfo& info, const Kept& kept, size_t bytes) const;
   void begin(const BatchInfo& info, const std::optional<int64_t>& horizon_ms);
   void flush(int16_t attributes = 0);
@@ -68,6 +71,7 @@ class BatchCleaner {
   const Rule rule_;
   std::vector<Bytes> done_;
   std::optional<int64_t> next_horizon_;
+  bool opaque_before_ = false;  ///< a batch that was not looked into
 
   // The batch that is being built.
   bool building_ = false;

@@ -180,49 +180,77 @@ Status LogKeeper::move_stranded() {
     if (note_damage(plan.error())) return {};
     return tl::unexpected(std::move(plan.error()));
   }
-  for (const Stranded& stranded : plan->stranded) {
-    for (bool more = true; more;) {
-      auto moved = move_head(stranded);
-      if (!moved && !note_damage(moved.error())) return tl::unexpected(std::move(moved.error()));
-      more = moved && *moved;
-    }
+  // Many small ones of one segment go together: each time its row is written anew, which names them all.
+  for (auto at = plan->stranded.cbegin(); at != plan->stranded.end();) {
+    auto moved = move_heads(at, plan->stranded.cend());
+    if (!moved) return tl::unexpected(std::move(moved.error()));
+    at = *moved;
   }
   return {};
 }
 
-Result<bool> LogKeeper::move_head(const Stranded& stranded) {
+Result<LogKeeper::StrandedAt> LogKeeper::move_heads(StrandedAt at, StrandedAt end) {
+  const SegmentId source{at->range.log_class, at->range.segment};
+  Maintenance work;
+  LogClass log_class = 0;
+  uint64_t bytes = 0;
+  bool whole = true;
+  for (; at != end && bytes < kChunkBytes; ++at) {
+    const bool named = std::any_of(work.replaces.begin(), work.replaces.end(),
+                                   [&](const Replace& one) { return one.partition == at->partition; });
+    if (SegmentId{at->range.log_class, at->range.segment} != source || named) break;
+    auto head = read_head(*at);
+    if (!head && !note_damage(head.error())) return tl::unexpected(std::move(head.error()));
+    if (!head || !*head) continue;
+    if (!work.replaces.empty() && (*head)->log_class != log_class) break;
+    log_class = (*head)->log_class;
+    bytes += (*head)->replace.source_bytes;
+    work.replaces.push_back(std::move((*head)->replace));
+    whole = (*head)->whole;
+    if (!whole) break;
+  }
+  if (work.replaces.empty()) return at;
+  auto row_bytes = replace(std::move(work), log_class);
+  if (!row_bytes) return tl::unexpected(std::move(row_bytes.error()));
+  if (!*row_bytes) return whole ? at : std::next(at);  // The next pass looks at what it has become.
+  stats_.moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  MILLRACE_TRY(spend(2 * bytes + **row_bytes, options_.io_bytes_per_second));
+  return at;
+}
+
+Result<std::optional<LogKeeper::Head>> LogKeeper::read_head(const Stranded& stranded) {
   auto view = log_.store_view();
-  if (!view) return false;
+  if (!view) return std::nullopt;
   auto topic = view->topics().find(stranded.partition.topic);
-  if (topic == view->topics().end()) return false;
+  if (topic == view->topics().end()) return std::nullopt;
   const PartitionLog* log = view->partitions().find(topic->second->partition_ids[stranded.partition.partition]);
-  const LogClass log_class = log_class_of(*topic->second);
   // The rest of the range, if there is one.
   std::optional<SegmentRange> range;
   for (size_t i = 0; i < log->ranges() && !range; ++i)
     if (log->range(i).log_class == stranded.range.log_class && log->range(i).segment == stranded.range.segment &&
         log->range(i).next_offset == stranded.range.next_offset)
       range = log->range(i);
-  if (!range) return false;
+  if (!range) return std::nullopt;
+  Head head;
+  head.log_class = log_class_of(*topic->second);
   const uint64_t offset = std::max(range->first_offset, log->log_start);
   view.reset();
-  auto batches = read_chunk(stranded.partition, offset, range->next_offset);
+  auto batches = read_chunk(stranded.partition, offset, range->next_offset,
+                            std::min<uint64_t>(kChunkBytes, std::max<uint64_t>(range->bytes, 1)));
   if (!batches) return tl::unexpected(std::move(batches.error()));
-  if (batches->empty()) return false;
-  uint64_t bytes = 0;
-  for (const Bytes& batch : *batches) bytes += batch.size();
-  auto replaced = replace(stranded.partition, *range, bytes, *std::move(batches), log_class);
-  if (!replaced || !*replaced) return replaced;
-  stats_.moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  MILLRACE_TRY(spend(2 * bytes, options_.io_bytes_per_second));
-  return true;
+  if (batches->empty()) return std::nullopt;
+  head.replace = {stranded.partition, {range->log_class, range->segment}, range->first_offset, 0, *std::move(batches)};
+  for (const Bytes& batch : head.replace.batches) head.replace.source_bytes += batch.size();
+  head.whole = static_cast<uint64_t>(read_batch_info(head.replace.batches.back())->next_offset()) >= range->next_offset;
+  return head;
 }
 
-Result<std::vector<Bytes>> LogKeeper::read_chunk(const TopicPartition& partition, uint64_t offset, uint64_t end) {
+Result<std::vector<Bytes>> LogKeeper::read_chunk(const TopicPartition& partition, uint64_t offset, uint64_t end,
+                                                 size_t max_bytes) {
   std::vector<Bytes> batches;
   auto view = log_.store_view();
   if (!view) return batches;
-  auto fetched = view->fetch(partition, offset, kChunkBytes);
+  auto fetched = view->fetch(partition, offset, max_bytes);
   if (!fetched) {
     // Retention has passed, or the topic is gone.
     if (fetched.error().code == "OFFSET_OUT_OF_RANGE" || fetched.error().code == "UNKNOWN_TOPIC_OR_PARTITION")
@@ -242,26 +270,26 @@ Result<std::vector<Bytes>> LogKeeper::read_chunk(const TopicPartition& partition
   return batches;
 }
 
-Result<bool> LogKeeper::replace(const TopicPartition& partition, const SegmentRange& range, uint64_t source_bytes,
-                                std::vector<Bytes> batches, LogClass log_class) {
+Result<std::optional<uint64_t>> LogKeeper::replace(Maintenance work, LogClass log_class) {
   uint64_t bytes = 0;
-  for (const Bytes& batch : batches) bytes += batch.size();
-  Maintenance work;
   if (auto target = targets_.find(log_class); target != targets_.end()) work.target = target->second.segment;
-  const SegmentId source{range.log_class, range.segment};
-  if (work.target == source) work.target.reset();
-  work.replace = Replace{partition, source, range.first_offset, source_bytes, std::move(batches)};
+  for (const Replace& one : work.replaces) {
+    for (const Bytes& batch : one.batches) bytes += batch.size();
+    if (work.target == one.source) work.target.reset();
+  }
   auto receipt = log_.maintain(std::move(work));
   if (!receipt) {
     targets_.erase(log_class);
-    if (receipt.error().code == "LOG_CHANGED" || receipt.error().code == "UNKNOWN_TOPIC_OR_PARTITION") return false;
-    return tl::unexpected(std::move(receipt.error()));
+    if (receipt.error().code != "LOG_CHANGED" && receipt.error().code != "UNKNOWN_TOPIC_OR_PARTITION")
+      return tl::unexpected(std::move(receipt.error()));
+    spdlog::debug("the log has changed before it could be rewritten: {}", receipt.error().message);
+    return std::nullopt;
   }
   Target& target = targets_[log_class];
   if (target.segment != *receipt->target) target = {*receipt->target, 0};
   target.bytes += bytes;
   if (target.bytes >= log_.options().log.segment_bytes) targets_.erase(log_class);
-  return true;
+  return receipt->row_bytes;
 }
 
 }  // namespace millrace::bus

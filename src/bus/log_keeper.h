@@ -100,8 +100,16 @@ class LogKeeper {
   Status compact();
   void drop_files();
 
-  /// Moves the head of a range to another segment. False when the range has changed meanwhile.
-  Result<bool> move_head(const Stranded& stranded);
+  using StrandedAt = std::vector<Stranded>::const_iterator;
+  struct Head {
+    Replace replace;
+    LogClass log_class = 0;  ///< of the partition's topic
+    bool whole = true;       ///< nothing of the range is left
+  };
+  /// Moves heads of ranges of one segment, about kChunkBytes, to another segment. Answers where to go on.
+  Result<StrandedAt> move_heads(StrandedAt at, StrandedAt end);
+  /// nullopt when the range is gone.
+  Result<std::optional<Head>> read_head(const Stranded& stranded);
 
   /// As retention last saw them; a segment that is closed stays so.
   bool is_closed(const SegmentRange& range) const { return closed_.contains({range.log_class, range.segment}); }
@@ -116,11 +124,11 @@ class LogKeeper {
   Result<std::optional<uint64_t>> clean_head(const Dirty& dirty, const SegmentRange& range, uint64_t to,
                                              BatchCleaner& cleaner);
 
-  /// Whole batches of one closed range from `offset` up to `end`, about kChunkBytes; empty when the log has changed.
-  Result<std::vector<Bytes>> read_chunk(const TopicPartition& partition, uint64_t offset, uint64_t end);
-  /// Puts `batches` in the place of the head of `range`. False when the log has changed.
-  Result<bool> replace(const TopicPartition& partition, const SegmentRange& range, uint64_t source_bytes,
-                       std::vector<Bytes> batches, LogClass log_class);
+  /// Whole batches of one closed range from `offset` up to `end`, about `max_bytes`; empty when the log has changed.
+  Result<std::vector<Bytes>> read_chunk(const TopicPartition& partition, uint64_t offset, uint64_t end,
+                                        size_t max_bytes = kChunkBytes);
+  /// Work's `replaces`, of the class. Answers the bytes of the segments' rows; nullopt when the log has changed.
+  Result<std::optional<uint64_t>> replace(Maintenance work, LogClass log_class);
 
   Result<bool> scrub_some(ScrubPlace& place);
   Result<bool> scrub_log(ScrubPlace& place, const StoreView& view);

@@ -87,7 +87,8 @@ Result<uint64_t> LogKeeper::read_keys(const Dirty& dirty, uint64_t from, uint64_
   const auto state = view ? view->partition(dirty.partition) : std::nullopt;
   view.reset();
   if (!state) return 0;
-  uint64_t offset = std::max(from, state->log_start);
+  const uint64_t begin = std::max(from, state->log_start);
+  uint64_t offset = begin;
   while (offset < to) {
     auto batches = read_chunk(dirty.partition, offset, to);
     if (!batches) return tl::unexpected(std::move(batches.error()));
@@ -102,7 +103,9 @@ Result<uint64_t> LogKeeper::read_keys(const Dirty& dirty, uint64_t from, uint64_
           if (auto read = reader.next(record); !read)
             return fail(ErrorKind::kCorruption, "LOG_DAMAGED",
                         fmt::format("{}: {}", describe(dirty.partition), read.error().message));
-          if (record.key && !last.add(*record.key, static_cast<uint64_t>(record.offset)))
+          // One batch is always taken: without it a partition would never become clean.
+          const bool is_first = offset == begin;
+          if (record.key && !last.add(*record.key, static_cast<uint64_t>(record.offset), is_first))
             return static_cast<uint64_t>(info.base_offset);
         }
       }
@@ -175,13 +178,16 @@ Result<std::optional<uint64_t>> LogKeeper::clean_head(const Dirty& dirty, const 
     }
     std::vector<Bytes> cleaned = cleaner.finish();
     for (const Bytes& batch : cleaned) after += batch.size();
-    auto replaced = replace(dirty.partition, source, before, std::move(cleaned), dirty.log_class);
-    if (!replaced) return tl::unexpected(std::move(replaced.error()));
-    if (!*replaced) return std::nullopt;
+    Maintenance work;
+    work.replaces.push_back(
+        {dirty.partition, {source.log_class, source.segment}, source.first_offset, before, std::move(cleaned)});
+    auto row_bytes = replace(std::move(work), dirty.log_class);
+    if (!row_bytes) return tl::unexpected(std::move(row_bytes.error()));
+    if (!*row_bytes) return std::nullopt;
     source.first_offset = offset;
     stats_.cleaned_bytes.fetch_add(before, std::memory_order_relaxed);
     stats_.compacted_bytes.fetch_add(before - std::min(before, after), std::memory_order_relaxed);
-    MILLRACE_TRY(spend(before + after, options_.io_bytes_per_second));
+    MILLRACE_TRY(spend(before + after + **row_bytes, options_.io_bytes_per_second));
   }
   return offset;
 }

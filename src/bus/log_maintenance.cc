@@ -90,23 +90,26 @@ bool lies_in(const PartitionLog& log, const SegmentId& segment) {
 }  // namespace
 
 MaintenanceResult LogWriter::maintain(Maintenance& work, const store::Snapshot& snapshot, store::WriteBatch& batch) {
-  SegmentRows rows;
+  Replaced replaced;
+  SegmentRows& rows = replaced.rows;
   for (const SegmentId& segment : work.removals) MILLRACE_TRY(read_segment_row(segment, snapshot, rows));
-  MaintenanceReceipt receipt;
-  if (work.replace) {
-    MILLRACE_TRY(read_segment_row(work.replace->source, snapshot, rows));
-    if (work.target) MILLRACE_TRY(read_segment_row(*work.target, snapshot, rows));
-    auto target = replace(*work.replace, work.target, rows, batch);
-    if (!target) return tl::unexpected(std::move(target.error()));
-    receipt.target = *target;
+  if (work.target) MILLRACE_TRY(read_segment_row(*work.target, snapshot, rows));
+  for (const Replace& one : work.replaces) {
+    if (!rows.contains(one.source)) MILLRACE_TRY(read_segment_row(one.source, snapshot, rows));
+    MILLRACE_TRY(replace(one, work, replaced));
   }
   // From here on nothing fails.
+  MaintenanceReceipt receipt;
+  receipt.target = replaced.target;
+  SegmentRows removable;
+  for (const SegmentId& segment : work.removals)
+    if (auto row = rows.find(segment); row != rows.end()) removable.insert(*row);
+  if (!work.replaces.empty()) receipt.row_bytes = put_replaced(work, std::move(replaced), batch);
   for (const Trim& one : work.trims) trim(one, batch);
   if (work.cleaned) note_cleaned(*work.cleaned, batch);
   for (const SegmentId& segment : work.rolls) roll_early(segment, batch);
-  for (const SegmentId& segment : work.removals)
-    if (auto row = rows.find(segment); row != rows.end() && remove_segment(segment, row->second, batch))
-      receipt.removed.push_back(segment);
+  for (const auto& [segment, row] : removable)
+    if (remove_segment(segment, row, batch)) receipt.removed.push_back(segment);
   return receipt;
 }
 
@@ -128,46 +131,57 @@ Status LogWriter::read_segment_row(const SegmentId& segment, const store::Snapsh
   return {};
 }
 
-void LogWriter::put_segment_row(const SegmentId& segment, const SegmentRow& row, store::WriteBatch& batch) {
+uint64_t LogWriter::put_segment_row(const SegmentId& segment, const SegmentRow& row, store::WriteBatch& batch) {
   Bytes& drafted = segment_rows_[segment];
   drafted = row.SerializeAsString();
   batch.put(store::Table::kMeta, segment_row_key(segment.log_class, segment.number), drafted);
+  return drafted.size();
 }
 
-Result<SegmentId> LogWriter::replace(const Replace& work, std::optional<SegmentId> target, SegmentRows& rows,
-                                     store::WriteBatch& batch) {
+Status LogWriter::replace(const Replace& work, const Maintenance& all, Replaced& so_far) const {
   auto owner = topic(work.partition.topic);
   if (!owner || work.partition.partition >= owner->partitions()) return unknown_partition(work.partition);
   const uint32_t id = owner->partition_ids[work.partition.partition];
   const LogClass log_class = log_class_of(*owner);
+  SegmentRows& rows = so_far.rows;
   auto source = rows.find(work.source);
   if (source == rows.end() || source->second.open()) return changed(work.partition, work.source, "it is not closed");
-  if (target &&
-      (*target == work.source || target->log_class != log_class || !rows.contains(*target) || rows.at(*target).open()))
-    return changed(work.partition, *target, "it is not the segment to write to any more");
-  const SegmentId to = target.value_or(SegmentId{log_class, std::max(state_.next_segment, next_segment_)});
+  if (!so_far.target) {
+    so_far.target = all.target.value_or(SegmentId{log_class, std::max(state_.next_segment, next_segment_)});
+    if (!all.target) rows[*so_far.target].set_created_ms(clock_.wall_ms());
+  }
+  const SegmentId to = *so_far.target;
+  if (to == work.source || to.log_class != log_class || !rows.contains(to) || rows.at(to).open())
+    return changed(work.partition, to, "it is not the segment to write to any more");
   auto moved = range_of(to, work.batches);
   if (!moved) return tl::unexpected(std::move(moved.error()));
-  PartitionLog log = *partition(id);
-  if (!log.move({work.source.log_class, work.source.number, work.first_offset}, work.source_bytes, *moved) ||
+  auto [log, is_first] = so_far.logs.try_emplace(id, *partition(id));
+  if (!is_first) return changed(work.partition, work.source, "it is named twice");
+  if (!log->second.move({work.source.log_class, work.source.number, work.first_offset}, work.source_bytes, *moved) ||
       !take_out(source->second, id, work.first_offset, moved->next_offset, work.source_bytes))
     return changed(work.partition, work.source, fmt::format("no such range begins at offset {}", work.first_offset));
-
-  if (!target) {
-    take_segment_number(batch);
-    rows[to].set_created_ms(clock_.wall_ms());
-  }
-  SegmentRow& target_row = rows[to];
+  SegmentRow& target_row = rows.at(to);
   target_row.set_closed_ms(std::max(target_row.closed_ms(), source->second.closed_ms()));
   put_in(target_row, id, *moved);
-  put_segment_row(to, target_row, batch);
-  put_segment_row(work.source, source->second, batch);
-  for (const Bytes& one : work.batches) {
-    const auto base_offset = static_cast<uint64_t>(read_batch_info(one)->base_offset);
-    batch.put(table_of(to.log_class), log_key(to.log_class, to.number, id, base_offset), one);
+  so_far.changed.insert({work.source, to});
+  return {};
+}
+
+/// Answers the bytes of the segments' rows.
+uint64_t LogWriter::put_replaced(const Maintenance& work, Replaced replaced, store::WriteBatch& batch) {
+  const SegmentId to = *replaced.target;
+  if (!work.target) take_segment_number(batch);
+  uint64_t bytes = 0;
+  for (const SegmentId& segment : replaced.changed) bytes += put_segment_row(segment, replaced.rows.at(segment), batch);
+  for (const Replace& one : work.replaces) {
+    const uint32_t id = topic(one.partition.topic)->partition_ids[one.partition.partition];
+    for (const Bytes& record_batch : one.batches) {
+      const auto base_offset = static_cast<uint64_t>(read_batch_info(record_batch)->base_offset);
+      batch.put(table_of(to.log_class), log_key(to.log_class, to.number, id, base_offset), record_batch);
+    }
   }
-  touch(id) = std::move(log);
-  return to;
+  for (auto& [id, log] : replaced.logs) touch(id) = std::move(log);
+  return bytes;
 }
 
 void LogWriter::trim(const Trim& work, store::WriteBatch& batch) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -84,9 +85,16 @@ class LogWriter {
   // Of maintain().
   using SegmentRows = std::map<SegmentId, proto::SegmentRow>;
   Status read_segment_row(const SegmentId& segment, const store::Snapshot& snapshot, SegmentRows& rows) const;
-  void put_segment_row(const SegmentId& segment, const proto::SegmentRow& row, store::WriteBatch& batch);
-  Result<SegmentId> replace(const Replace& work, std::optional<SegmentId> target, SegmentRows& rows,
-                            store::WriteBatch& batch);
+  uint64_t put_segment_row(const SegmentId& segment, const proto::SegmentRow& row, store::WriteBatch& batch);
+  /// What replace() has decided and not drafted yet.
+  struct Replaced {
+    std::optional<SegmentId> target;
+    SegmentRows rows;
+    std::set<SegmentId> changed;
+    std::map<uint32_t, PartitionLog> logs;
+  };
+  Status replace(const Replace& work, const Maintenance& all, Replaced& so_far) const;
+  uint64_t put_replaced(const Maintenance& work, Replaced replaced, store::WriteBatch& batch);
   void trim(const Trim& work, store::WriteBatch& batch);
   void note_cleaned(const Cleaned& work, store::WriteBatch& batch);
   void roll_early(const SegmentId& segment, store::WriteBatch& batch);

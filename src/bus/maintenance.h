@@ -38,8 +38,9 @@ struct Cleaned {
 /// One operation, atomic as a Commit is.
 struct Maintenance {
   std::vector<Trim> trims;
-  std::optional<Replace> replace;
-  /// Where `replace` writes to: a segment that an earlier one has begun, of the topic's class; absent: a new one.
+  /// All of one log class; at most one of each partition.
+  std::vector<Replace> replaces;
+  /// Where they write to: a segment that an earlier operation has begun, of the topics' class; absent: a new one.
   std::optional<SegmentId> target;
   std::optional<Cleaned> cleaned;
   /// Closed as they are, if they are still open and have batches.
@@ -49,12 +50,13 @@ struct Maintenance {
 };
 
 struct MaintenanceReceipt {
-  std::optional<SegmentId> target;  ///< that `replace` wrote to
+  std::optional<SegmentId> target;  ///< that `replaces` wrote to
+  uint64_t row_bytes = 0;           ///< of the segments' rows that `replaces` wrote
   std::vector<SegmentId> removed;
 };
 
-/// Errors: kConflict LOG_CHANGED when the range is not as `replace` expects it, kNotFound UNKNOWN_TOPIC_OR_PARTITION,
-/// kCorruption, and those of every Commit that come from the pipeline itself (commit.h).
+/// Errors: kConflict LOG_CHANGED when the range is not as one of `replaces` expects it, kNotFound
+/// UNKNOWN_TOPIC_OR_PARTITION, kCorruption, and those of every Commit that come from the pipeline itself (commit.h).
 using MaintenanceResult = Result<MaintenanceReceipt>;
 
 }  // namespace millrace::bus

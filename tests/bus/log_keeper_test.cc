@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "base/crc32c.h"
 #include "tests/bus/pipeline_fixture.h"
 
 namespace millrace::bus {
@@ -154,6 +155,31 @@ TEST_F(Keeper, TopicsOfOneClassEachKeepTheirOwnRetention) {
   restart();
   EXPECT_EQ(read(lasting).size(), 20u);
   EXPECT_EQ(state(brief).high_watermark, 36u);
+}
+
+/// A segment's row names all of its ranges: written once for each of them, many partitions would cost their square.
+TEST_F(Keeper, ManySmallPartitionsLeaveASegmentTogether) {
+  options.log.segment_bytes = 20'000;
+  open();
+  constexpr uint32_t kPartitions = 50;
+  auto brief = retention(2 * kHourMs), lasting = retention(20 * kHourMs);
+  brief.set_segment_bytes(20'000);
+  lasting.set_segment_bytes(20'000);
+  auto large = topic("large", brief), small = topic("small", lasting, kPartitions);
+  for (uint32_t i = 0; i < kPartitions; ++i) append({small.topic, i}, one("k", "v" + std::to_string(i)));
+  fill(large, 40);
+  clock.advance(std::chrono::hours(3));
+  fill(large, 40);
+  LogKeeper keeper(log(), durable->store(), clock, keeping);
+  const uint64_t before = log().stats().groups;
+  ASSERT_TRUE(keeper.run_once());
+  EXPECT_GT(keeper.stats().moved_bytes, 0u);
+  EXPECT_LT(log().stats().groups - before, 10u);
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < kPartitions; ++i)
+      EXPECT_EQ(read({small.topic, i}), std::vector<std::string>{fmt::format("0 k=v{}", i)});
+    restart();
+  }
 }
 
 TEST_F(Keeper, ATimestampInTheFutureKeepsNothing) {
@@ -337,6 +363,62 @@ TEST_F(Keeper, MoreKeysThanFitTakeSeveralPasses) {
   std::map<std::string, int> seen;
   for (const std::string& record : read(place)) ++seen[record.substr(record.find(' '))];
   EXPECT_EQ(seen.size(), 41u);
+}
+
+TEST_F(Keeper, ABatchOfMoreKeysThanFitIsTakenNevertheless) {
+  keeping.compaction_memory_bytes = 1'000;
+  open();
+  auto place = topic("t", compacted());
+  for (int round = 0; round < 2; ++round) {
+    BatchBuilder builder;
+    std::vector<std::string> keys;
+    for (int i = 0; i < 40; ++i) keys.push_back("k" + std::to_string(i));
+    for (const std::string& key : keys) {
+      RecordView record;
+      record.timestamp_ms = clock.wall_ms();
+      record.key = key;
+      record.value = "v";
+      builder.add(record);
+    }
+    append(place, builder.finish());
+  }
+  fill(place, 6);
+  LogKeeper keeper(log(), durable->store(), clock, keeping);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(keeper.run_once());
+  EXPECT_LE(read(place).size(), 46u);
+}
+
+/// What a compressed batch holds is not looked at; it could be what the tombstone deletes.
+TEST_F(Keeper, ATombstoneBehindACompressedBatchStays) {
+  open();
+  auto place = topic("t", compacted());
+  append(place, one("before", std::nullopt));
+  Bytes compressed = one("gone", "v");
+  compressed[22] = static_cast<char>(Compression::kZstd);
+  store_be(compressed.data() + 17, crc32c(ByteView(compressed).substr(21)));
+  append(place, compressed);
+  append(place, one("gone", std::nullopt));
+  for (int i = 0; i < 3; ++i) append(place, one("k", Bytes(1'000, 'v')));
+  LogKeeper keeper(log(), durable->store(), clock, keeping);
+  auto tombstones = [&] {
+    size_t found = 0;
+    auto batches = *log().view()->fetch(place, 0, 1u << 30);
+    for (const Bytes& batch : batches) {
+      auto info = check_batch(batch);
+      RecordView record;
+      for (RecordReader reader(*info, batch); info->compression() == Compression::kNone && reader.more();)
+        found += reader.next(record) && !record.value ? 1 : 0;
+    }
+    return found;
+  };
+  ASSERT_TRUE(keeper.run_once());
+  EXPECT_EQ(tombstones(), 2u);
+  clock.advance(std::chrono::minutes(61));
+  ASSERT_TRUE(keeper.run_once());
+  EXPECT_EQ(tombstones(), 1u);
+  const uint64_t cleaned = keeper.stats().cleaned_bytes;
+  ASSERT_TRUE(keeper.run_once());
+  EXPECT_EQ(keeper.stats().cleaned_bytes, cleaned) << "it is not read again and again";
 }
 
 TEST_F(Keeper, BusFault_ATombstoneStaysUntilItsTimeByTheNodesClock) {
