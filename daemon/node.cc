@@ -166,6 +166,7 @@ Status WholeNode::start_bus() {
   backups.max_backups = config_.storage.max_backups;
   backups.bytes_per_second = config_.bus.maintenance_bytes_per_second;
   backups.copy_data = [this](const std::filesystem::path& to) { return store_->checkpoint(to); };
+  backups.staging = config_.node.data_directory / "backup.staging";
   backups_ = std::make_unique<api::BackupsApi>(clock_, std::move(backups));
   return {};
 }

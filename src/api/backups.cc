@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "api/json.h"
 #include "backup/backup.h"
 #include "base/thread.h"
@@ -37,6 +39,10 @@ tl::unexpected<Error> running(const std::string& name) {
 
 }  // namespace
 
+BackupsApi::BackupsApi(const Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {
+  thread_ = std::thread([this] { run(); });
+}
+
 BackupsApi::~BackupsApi() {
   stop();
 }
@@ -69,14 +75,55 @@ Result<std::string> BackupsApi::create(std::string_view body) {
   MutexLock lock(mutex_);
   if (stopping_) return fail(ErrorKind::kUnavailable, "STOPPING", "the node is stopping");
   if (attempt_ && attempt_->running) return running(attempt_->name);
-  if (thread_.joinable()) thread_.join();  // It has ended, all but the last instructions.
   attempt_ = Attempt{name, now, true, 0, std::nullopt};
-  thread_ = std::thread([this, name, now] { run(name, now); });
+  asked_ = true;
+  wake_.notify_all();
   return to_json(*attempt_);
 }
 
-void BackupsApi::run(const std::string& name, const std::string& created_at) {
+void BackupsApi::run() {
   name_this_thread("backup");
+  for (;;) {
+    switch (next()) {
+      case Job::kClear:
+        clear();
+        break;
+      case Job::kMake:
+        make();
+        break;
+      case Job::kStop:
+        return;
+    }
+  }
+}
+
+BackupsApi::Job BackupsApi::next() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (std::exchange(clears_, false)) return Job::kClear;
+    if (stopping_) return Job::kStop;
+    if (std::exchange(asked_, false)) return Job::kMake;
+    wake_.wait(mutex_);
+  }
+}
+
+void BackupsApi::clear() {
+  std::error_code error;
+  if (!options_.staging.empty()) {
+    std::filesystem::remove_all(options_.staging, error);
+    std::filesystem::remove_all(options_.staging.string() + ".incomplete", error);  // Store::checkpoint()'s.
+  }
+  if (auto status = backup::clear(options_.directory); !status)
+    spdlog::warn("removing what is left of backups: {}", to_string(status.error()));
+}
+
+void BackupsApi::make() {
+  std::string name, created_at;
+  {
+    MutexLock lock(mutex_);
+    name = attempt_->name;
+    created_at = attempt_->created_at;
+  }
   backup::Request request;
   request.directory = options_.directory;
   request.info.name = name;
@@ -85,6 +132,7 @@ void BackupsApi::run(const std::string& name, const std::string& created_at) {
   request.info.version = options_.version;
   request.config = options_.config;
   request.copy_data = options_.copy_data;
+  request.staging = options_.staging;
   auto made = backup::create(request, [this](uint64_t bytes) { return progress(bytes); });
   if (made)
     spdlog::info("backup '{}' is complete: {} files, {} bytes, in {}", name, made->files, made->bytes,
@@ -146,14 +194,18 @@ Result<std::string> BackupsApi::get(const std::string& name) const {
 }
 
 Result<std::string> BackupsApi::list() const {
-  std::string out = R"({"backups":[)";
+  std::string out = R"({"backups":[)", attempted;
   {
     MutexLock lock(mutex_);
-    if (attempt_) out += to_json(*attempt_);
+    if (attempt_) {
+      attempted = attempt_->name;
+      out += to_json(*attempt_);
+    }
   }
   auto known = backup::list(options_.directory);
   if (!known) return tl::unexpected(std::move(known.error()));
   for (const backup::Info& info : *known) {
+    if (info.name == attempted) continue;  // It has just become complete.
     if (out.back() != '[') out += ',';
     out += json_of(info, options_.directory);
   }
@@ -168,7 +220,10 @@ Status BackupsApi::remove(const std::string& name) {
     attempt_.reset();
     return {};
   }
-  return backup::remove(options_.directory / name);
+  MILLRACE_TRY(backup::remove(options_.directory / name));
+  clears_ = true;
+  wake_.notify_all();
+  return {};
 }
 
 void BackupsApi::when_done(const std::string& name, std::function<void()> fn) {
@@ -183,14 +238,19 @@ void BackupsApi::when_done(const std::string& name, std::function<void()> fn) {
 }
 
 void BackupsApi::stop() {
-  std::thread ended;
+  std::vector<std::function<void()>> waiting;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     wake_.notify_all();
-    ended = std::move(thread_);
   }
-  if (ended.joinable()) ended.join();
+  if (thread_.joinable()) thread_.join();
+  {
+    // One that was asked for and never begun.
+    MutexLock lock(mutex_);
+    waiting.swap(waiting_);
+  }
+  for (const auto& fn : waiting) fn();
 }
 
 }  // namespace millrace::api

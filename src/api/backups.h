@@ -25,10 +25,12 @@ class BackupsApi {
     std::string config;  ///< as it goes into the backup
     size_t max_backups = 16;
     uint64_t bytes_per_second = 0;  ///< read to compute digests; 0: no bound
-    /// backup::Request::copy_data.
+    /// backup::Request::copy_data, ::staging.
     std::function<Status(const std::filesystem::path& to)> copy_data;
+    std::filesystem::path staging;
   };
-  BackupsApi(const Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {}
+  /// Starts the thread, which first removes what an interrupted backup left.
+  BackupsApi(const Clock& clock, Options options);
   /// stop().
   ~BackupsApi();
 
@@ -58,7 +60,11 @@ class BackupsApi {
     uint64_t bytes = 0;  ///< digested so far
     std::optional<Error> error;
   };
-  void run(const std::string& name, const std::string& created_at);
+  enum class Job { kClear, kMake, kStop };
+  void run();
+  Job next() EXCLUDES(mutex_);
+  void make() EXCLUDES(mutex_);
+  void clear();
   bool progress(uint64_t bytes) EXCLUDES(mutex_);
   std::string to_json(const Attempt& attempt) const;
 
@@ -67,9 +73,11 @@ class BackupsApi {
   mutable Mutex mutex_;
   CondVar wake_;
   bool stopping_ GUARDED_BY(mutex_) = false;
+  bool asked_ GUARDED_BY(mutex_) = false;              ///< to make attempt_
+  bool clears_ GUARDED_BY(mutex_) = true;              ///< asked to
   std::optional<Attempt> attempt_ GUARDED_BY(mutex_);  ///< the last one, unless it is complete
   std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
-  std::thread thread_ GUARDED_BY(mutex_);
+  std::thread thread_;
 };
 
 }  // namespace millrace::api

@@ -1,6 +1,7 @@
 #include "backup/backup.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -53,18 +54,52 @@ Result<Digests> digests_of(const fs::path& backup, const Info& info) {
   return digests;
 }
 
+bool same_file_system(const fs::path& a, const fs::path& b) {
+  struct stat first {
+  }, second{};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev;
+}
+
+/// Copies the data by way of `staging`; digests on the way.
+Status copy_staged(const Request& request, const fs::path& into, const Progress& progress, Digests& digests) {
+  std::error_code error;
+  fs::remove_all(request.staging, error);
+  Status copied = request.copy_data(request.staging);
+  auto copy = [&](const std::string& file) -> Status {
+    const std::string path = fmt::format("{}/{}", kData, file);
+    const fs::path target = into / path;
+    MILLRACE_TRY(make_directories(target.parent_path()));
+    auto one = digest(request.staging / file, &target, progress);
+    if (!one) return tl::unexpected(std::move(one.error()));
+    digests[path] = *std::move(one);
+    return {};
+  };
+  if (copied) {
+    auto files = files_of(request.staging);
+    if (!files) copied = tl::unexpected(std::move(files.error()));
+    for (size_t i = 0; copied && i < files->size(); ++i) copied = copy((*files)[i]);
+  }
+  fs::remove_all(request.staging, error);
+  return copied;
+}
+
 Result<Info> fill(const Request& request, const fs::path& into, const Progress& progress) {
   MILLRACE_TRY(make_directories(into));
-  MILLRACE_TRY(request.copy_data(into / kData));
+  Digests digests;
+  if (request.staging.empty() || same_file_system(into, request.staging.parent_path()))
+    MILLRACE_TRY(request.copy_data(into / kData));
+  else
+    MILLRACE_TRY(copy_staged(request, into, progress, digests));
   MILLRACE_TRY(write_file_durably(into / kConfig, request.config));
   auto files = files_of(into);
   if (!files) return tl::unexpected(std::move(files.error()));
   Info info = request.info;
-  Digests digests;
   for (const std::string& file : *files) {
-    auto one = digest(into / file, nullptr, progress);
-    if (!one) return tl::unexpected(std::move(one.error()));
-    digests[file] = *std::move(one);
+    if (!digests.contains(file)) {
+      auto one = digest(into / file, nullptr, progress);
+      if (!one) return tl::unexpected(std::move(one.error()));
+      digests[file] = *std::move(one);
+    }
     std::error_code ignored;
     info.bytes += fs::file_size(into / file, ignored);
   }
@@ -114,9 +149,9 @@ Result<Info> create(const Request& request, const Progress& progress) {
   std::error_code error;
   if (fs::exists(to, error))
     return fail(ErrorKind::kAlreadyExists, "BACKUP_EXISTS", fmt::format("there is a backup {} already", to.string()));
+  MILLRACE_TRY(clear(request.directory));
   fs::path partial = to;
   partial += kIncomplete;
-  fs::remove_all(partial, error);  // What an interrupted one left.
   auto info = fill(request, partial, progress);
   if (info) {
     fs::rename(partial, to, error);
@@ -153,17 +188,29 @@ Result<Info> read_info(const fs::path& backup) {
 }
 
 Status remove(const fs::path& backup) {
-  fs::path partial = backup;
-  partial += kIncomplete;
+  if (auto info = read_info(backup); !info && info.error().kind == ErrorKind::kNotFound)
+    return tl::unexpected(std::move(info.error()));
   std::error_code error;
-  const bool incomplete = fs::exists(partial, error);
-  if (!incomplete)
-    if (auto info = read_info(backup); !info && info.error().kind == ErrorKind::kNotFound)
-      return tl::unexpected(std::move(info.error()));
-  // From now on it is none, wherever the removal stops.
-  if (fs::exists(backup, error)) fs::rename(backup, partial, error);
-  if (!error) fs::remove_all(partial, error);
-  return error ? failed_to("remove", backup, error) : Status{};
+  for (int number = 0;; ++number) {
+    fs::path removed = backup;
+    removed += fmt::format(".{}{}", number, kIncomplete);
+    if (fs::exists(fs::symlink_status(removed, error))) continue;
+    fs::rename(backup, removed, error);
+    return error ? failed_to("remove", backup, error) : Status{};
+  }
+}
+
+Status clear(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  fs::directory_iterator entry(directory, error), end;
+  if (error == std::errc::no_such_file_or_directory) return {};
+  for (; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().native().ends_with(kIncomplete)) found.push_back(entry->path());
+  if (error) return failed_to("list", directory, error);
+  for (const fs::path& path : found)
+    if (fs::remove_all(path, error); error) return failed_to("remove", path, error);
+  return {};
 }
 
 Result<Info> verify(const fs::path& backup, const Progress& progress) {

@@ -37,11 +37,16 @@ struct Request {
   std::filesystem::path directory;  ///< of all backups; created if need be
   Info info;                        ///< name, node, created_at, version
   std::string config;
-  /// Copies the data directory to where it is told, which does not exist yet.
+  /// Copies the data directory to where it is told, which does not exist yet: at once when that is on the same file
+  /// system.
   std::function<Status(const std::filesystem::path& to)> copy_data;
+  /// On the data's file system. When `directory` lies on another one, copy_data copies here first, so that the long way
+  /// is accounted for by Progress like everything else; cleared before and after. Empty: never.
+  std::filesystem::path staging;
 };
 
-/// Makes a backup, and removes what it has made when it fails. May take long; one at a time for one directory. Errors:
+/// Makes a backup, after clear(), and removes what it has made when it fails. May take long; one at a time for one
+/// directory. Errors:
 /// kAlreadyExists BACKUP_EXISTS, kIo FILE_IO, those of copy_data.
 Result<Info> create(const Request& request, const Progress& progress);
 
@@ -49,8 +54,11 @@ Result<Info> create(const Request& request, const Progress& progress);
 Result<std::vector<Info>> list(const std::filesystem::path& directory);
 /// Errors: kNotFound UNKNOWN_BACKUP when it is none, kCorruption BACKUP_DAMAGED.
 Result<Info> read_info(const std::filesystem::path& backup);
-/// Removes one, incomplete ones too. Errors: kNotFound UNKNOWN_BACKUP, kIo FILE_IO.
+/// From now on it is incomplete, whatever happens; its files go with the next clear(). Quick. Errors: kNotFound
+/// UNKNOWN_BACKUP, kIo FILE_IO.
 Status remove(const std::filesystem::path& backup);
+/// Removes all incomplete ones: what remove(), a kill or a failure left. Not beside create(). Errors: kIo FILE_IO.
+Status clear(const std::filesystem::path& directory);
 
 /// Reads everything. Errors: as read_info(); kCorruption BACKUP_DAMAGED naming the first file that is missing, not the
 /// one written, or one too many; kIo.

@@ -3,8 +3,10 @@
 #include "backup/backup.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "backup/files.h"
@@ -97,8 +99,35 @@ TEST_F(Backup, ListsCompleteOnesAndRemoves) {
   EXPECT_FALSE(fs::exists(made()));
   EXPECT_EQ(backup::remove(made()).error().code, "UNKNOWN_BACKUP");
   EXPECT_EQ(backup::remove(root() / "backups").error().code, "UNKNOWN_BACKUP") << "not just any directory";
-  ASSERT_TRUE(backup::remove(root() / "backups/three"));
-  EXPECT_FALSE(fs::exists(root() / "backups/three.incomplete"));
+  EXPECT_EQ(list(root() / "backups")->size(), 1u);
+  // What nobody names is removed as well.
+  ASSERT_TRUE(clear(root() / "backups"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root() / "backups"), {}), 3) << "two, renamed, notes.txt";
+  EXPECT_TRUE(clear(root() / "no such directory"));
+}
+
+TEST_F(Backup, OneOnAnotherFileSystemIsCopiedStepByStep) {
+  const fs::path memory = fs::path("/dev/shm") / root().filename();
+  struct stat here {
+  }, there{};
+  std::error_code error;
+  fs::create_directory(memory, error);
+  const auto gone = std::shared_ptr<void>(nullptr, [&](void*) { fs::remove_all(memory, error); });
+  if (::stat(memory.c_str(), &there) != 0 || ::stat(root().c_str(), &here) != 0 || here.st_dev == there.st_dev)
+    GTEST_SKIP() << "/dev/shm is no other file system";
+  Request request = this->request("one");
+  request.staging = memory / "staging";
+  write(request.staging / "old", "what a kill left");
+  EXPECT_EQ(code_of(create(request, [](uint64_t) { return false; })), "STOPPING");
+  EXPECT_TRUE(fs::is_empty(memory));
+  uint64_t seen = 0;
+  auto info = create(request, [&](uint64_t bytes) { return seen += bytes, true; });
+  ASSERT_TRUE(info) << to_string(info.error());
+  EXPECT_EQ(info->files, 5u);
+  EXPECT_EQ(seen, info->bytes);
+  EXPECT_TRUE(fs::is_empty(memory));
+  EXPECT_TRUE(verify(made(), {}));
+  EXPECT_FALSE(fs::exists(made() / "data/old"));
 }
 
 TEST_F(Backup, AFailedOrInterruptedOneLeavesNothing) {
@@ -112,8 +141,10 @@ TEST_F(Backup, AFailedOrInterruptedOneLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(root() / "backups"));
   // What a kill left is cleared away.
   write(root() / "backups/one.incomplete/data/old", "x");
+  write(root() / "backups/another.incomplete/data/old", "x");
   ASSERT_TRUE(create(request("one"), {}));
   EXPECT_FALSE(fs::exists(made() / "data/old"));
+  EXPECT_FALSE(fs::exists(root() / "backups/another.incomplete"));
   EXPECT_EQ(code_of(restore(made(), root() / "new", [](uint64_t) { return false; })), "STOPPING");
   EXPECT_FALSE(fs::exists(root() / "new"));
   EXPECT_FALSE(fs::exists(root() / "new.incomplete"));

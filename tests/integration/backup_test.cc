@@ -91,6 +91,30 @@ TEST_F(BackupOfANode, ADamagedOneIsNotRestored) {
   EXPECT_THAT(run(server, {"backup", "create", "a/b"}, "", 1), HasSubstr("INVALID_BACKUP_NAME"));
 }
 
+TEST_F(BackupOfANode, MayLieOnAnotherFileSystem) {
+  const std::filesystem::path other = "/dev/shm" / dir_.path().filename();
+  const auto gone = std::shared_ptr<void>(nullptr, [&](void*) { std::filesystem::remove_all(other); });
+  std::filesystem::create_directories(other / "killed.incomplete/data");
+  Process daemon(kMillraced, daemon_on(dir_.path() / "data", {"--set", "storage.backupDirectory=" + other.string()}));
+  const std::string server = url_of(daemon);
+  run(server, {"topics", "create", "t"});
+  run(server, {"produce", "t"}, lines(0, 100));
+  run(server, {"backup", "create", "one"});
+  EXPECT_FALSE(std::filesystem::exists(other / "killed.incomplete"));
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "data/backup.staging"));
+  run(server, {"backup", "verify", other / "one"});
+  run(server, {"backup", "restore", other / "one", "--to", dir_.path() / "new"});
+  run(server, {"backup", "delete", "one"});
+  EXPECT_THAT(run(server, {"backup", "list"}), testing::Not(HasSubstr("one")));
+  EXPECT_EQ(daemon.stop(), exited(0));
+  Process restored(kMillraced, daemon_on(dir_.path() / "new"));
+  EXPECT_EQ(run(url_of(restored), {"consume", "t"}), lines(0, 100));
+  Process again(kMillraced, daemon_on(dir_.path() / "data", {"--set", "storage.backupDirectory=" + other.string()}));
+  url_of(again);
+  EXPECT_EQ(again.stop(), exited(0));
+  EXPECT_TRUE(std::filesystem::is_empty(other)) << "what was deleted is cleared by then";
+}
+
 TEST_F(BackupOfANode, TheNumberIsBounded) {
   Process daemon(kMillraced, daemon_on(dir_.path() / "data", {"--set", "storage.maxBackups=1"}));
   const std::string server = url_of(daemon);
