@@ -59,10 +59,10 @@ struct GroupsApi::Names {
   std::map<Uuid, std::string> by_id;
 };
 
-GroupsApi::Names GroupsApi::names(const bus::View& view) const {
+Result<GroupsApi::Names> GroupsApi::names(const bus::View& view) const {
   Names names;
   auto rows = view.list(Table::kTopics, Bytes(1, static_cast<char>(bus::HomeKind::kTopic)), "", kTopicsPerList);
-  if (!rows) return names;
+  if (!rows) return tl::unexpected(std::move(rows.error()));
   for (const auto& [key, row] : *rows)
     if (auto topic = bus::parse_topic(row.value, {})) names.by_id[topic->id] = topic->name;
   return names;
@@ -112,13 +112,14 @@ Result<std::string> GroupsApi::get(const std::string& group) const {
   }
   out += R"(],"partitions":[)";
 
-  const Names names = this->names(*view);
+  const auto names = this->names(*view);
+  if (!names) return tl::unexpected(names.error());
   std::map<std::pair<std::string, uint32_t>, group::CommittedOffset> rows;
   for (auto& offset : *offsets)
-    if (auto name = names.by_id.find(offset.at.topic); name != names.by_id.end())
+    if (auto name = names->by_id.find(offset.at.topic); name != names->by_id.end())
       rows[{name->second, offset.at.partition}] = std::move(offset);
   std::map<std::string, Uuid> ids;
-  for (const auto& [id, name] : names.by_id) ids[name] = id;
+  for (const auto& [id, name] : names->by_id) ids[name] = id;
   for (const auto& [where, owner] : owners) rows.try_emplace(where);
 
   uint64_t total = 0;
@@ -163,14 +164,15 @@ std::vector<GroupsApi::Lag> GroupsApi::lags(size_t limit) const {
   auto groups = coordinator_.list("", limit);
   if (groups.empty()) return out;
   auto view = log_.view();
-  const Names names = this->names(*view);
+  const auto names = this->names(*view);
+  if (!names) return out;  // Metrics; requests say what is wrong.
   for (const auto& group : groups) {
     auto offsets = coordinator_.offsets(*view, group.name);
     if (!offsets) continue;
     for (const auto& offset : *offsets) {
-      auto name = names.by_id.find(offset.at.topic);
+      auto name = names->by_id.find(offset.at.topic);
       auto state = view->partition(offset.at);
-      if (name == names.by_id.end() || !state) continue;
+      if (name == names->by_id.end() || !state) continue;
       if (out.size() == limit) return out;
       out.push_back({group.name, name->second, offset.at.partition,
                      state->high_watermark - std::min(state->high_watermark, offset.next_offset)});
@@ -266,6 +268,8 @@ Result<std::vector<GroupsApi::Move>> GroupsApi::plan_reset(const std::string& gr
       if (!number) return tl::unexpected(std::move(number.error()));
       only->push_back(static_cast<uint32_t>(*number));
     }
+    std::sort(only->begin(), only->end());
+    only->erase(std::unique(only->begin(), only->end()), only->end());
   }
 
   auto view = log_.view();
@@ -282,11 +286,12 @@ Result<std::vector<GroupsApi::Move>> GroupsApi::plan_reset(const std::string& gr
     return {};
   };
   if (topics->empty()) {
-    const Names names = this->names(*view);
+    const auto names = this->names(*view);
+    if (!names) return tl::unexpected(names.error());
     for (const auto& [at, offset] : committed) {
-      auto name = names.by_id.find(at.topic);
+      auto name = names->by_id.find(at.topic);
       const bool wanted = !only || std::find(only->begin(), only->end(), at.partition) != only->end();
-      if (name != names.by_id.end() && wanted) MILLRACE_TRY(add(name->second, at));
+      if (name != names->by_id.end() && wanted) MILLRACE_TRY(add(name->second, at));
     }
     return moves;
   }

@@ -73,7 +73,7 @@ class GroupsApi {
  private:
   struct Names;
   struct Move;
-  Names names(const bus::View& view) const;
+  Result<Names> names(const bus::View& view) const;
   Result<std::vector<Move>> plan_reset(const std::string& group, const Json& json) const;
   Result<std::vector<bus::ConsumedOffset>> parse_offsets(const group::Membership& member, const Json& list) const;
   Result<uint64_t> position(const bus::View& view, const group::Membership& member, const std::string& topic,

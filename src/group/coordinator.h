@@ -135,8 +135,11 @@ class Coordinator {
   void on_persisted(const std::string& group, uint64_t revision, int32_t generation, const Status& status);
   void submit_offsets(std::shared_ptr<OffsetCommit> commit) EXCLUDES(mutex_);
   void on_offsets(const std::shared_ptr<OffsetCommit>& commit, Status status) EXCLUDES(mutex_);
+  /// `before_ms`: only if it has been Empty, and no offset of it committed, since then.
+  void remove(const std::string& group, std::optional<int64_t> before_ms, std::function<void(Status)> reply)
+      EXCLUDES(mutex_);
   void try_delete(Entry& entry, Outbox& out) REQUIRES(mutex_);
-  void delete_rows(const std::string& group, uint64_t epoch);
+  void delete_rows(const std::string& group, uint64_t epoch, std::optional<int64_t> before_ms);
   void on_deleted(const std::string& group, const Status& status);
   void release(const std::string& group, const std::string& member, uint64_t id) EXCLUDES(mutex_);
   void sweep() EXCLUDES(mutex_);

@@ -43,6 +43,8 @@ struct Coordinator::Entry {
   uint32_t commits_in_flight = 0;
   bool deleting_rows = false;
   std::optional<std::function<void(Status)>> deletion;
+  /// Of a deletion: only if no offset has been committed since.
+  std::optional<int64_t> deletion_before_ms;
   std::map<uint64_t, Held> holds;
   std::optional<int64_t> deadline;
   uint64_t rebalances = 0;

@@ -46,6 +46,10 @@ Result<CommittedOffset> parse_offset(ByteView rest, ByteView value) {
   return offset;
 }
 
+tl::unexpected<Error> in_use(const std::string& group) {
+  return fail(ErrorKind::kConflict, "GROUP_IN_USE", fmt::format("group '{}' has come into use again", group));
+}
+
 }  // namespace
 
 Error unknown_group(const std::string& group) {
@@ -198,6 +202,11 @@ Result<std::optional<CommittedOffset>> Coordinator::offset(const bus::View& view
 // ----------------------------------------------------------------------------------------------------------- deletion
 
 void Coordinator::remove(const std::string& group, std::function<void(Status)> reply) {
+  remove(group, std::nullopt, std::move(reply));
+}
+
+void Coordinator::remove(const std::string& group, std::optional<int64_t> before_ms,
+                         std::function<void(Status)> reply) {
   Outbox out(*this);
   Status refused;
   {
@@ -211,9 +220,12 @@ void Coordinator::remove(const std::string& group, std::function<void(Status)> r
                                 : fail(ErrorKind::kConflict, "GROUP_NOT_EMPTY",
                                        fmt::format("group '{}' has {} members; it can be deleted when they have left",
                                                    group, entry->group.size()));
+    } else if (before_ms && entry->empty_since_ms >= *before_ms) {
+      refused = in_use(group);
     } else {
       entry->group.die();
       entry->deletion = std::move(reply);
+      entry->deletion_before_ms = before_ms;
       entry->retry_owed = entry->retry_ms.has_value();
       entry->retry_ms.reset();
       try_delete(*entry, out);
@@ -229,13 +241,17 @@ void Coordinator::remove(const std::string& group, std::function<void(Status)> r
 void Coordinator::try_delete(Entry& entry, Outbox& out) {
   if (entry.persisting || entry.persist_wanted || entry.commits_in_flight > 0 || entry.deleting_rows) return;
   entry.deleting_rows = true;
-  out.add(
-      [this, name = entry.name, epoch = static_cast<uint64_t>(entry.durable_generation)] { delete_rows(name, epoch); });
+  out.add([this, name = entry.name, epoch = static_cast<uint64_t>(entry.durable_generation),
+           before_ms = entry.deletion_before_ms] { delete_rows(name, epoch, before_ms); });
 }
 
-void Coordinator::delete_rows(const std::string& group, uint64_t epoch) {
+/// The group is Dead and nothing is under way: the offsets stay as they are.
+void Coordinator::delete_rows(const std::string& group, uint64_t epoch, std::optional<int64_t> before_ms) {
   auto rows = offsets(*log_.view(), group);
   if (!rows) return on_deleted(group, tl::unexpected(std::move(rows.error())));
+  if (before_ms &&
+      std::any_of(rows->begin(), rows->end(), [&](const auto& row) { return row.commit_ms >= *before_ms; }))
+    return on_deleted(group, in_use(group));
   const bus::Home home = Entry::home_of(group);
   bus::Commit commit(home);
   commit.fences.push_back({home.key("generation"), epoch});
@@ -309,7 +325,7 @@ void Coordinator::sweep_group(const std::string& group, int64_t now_wall_ms) {
     if (!view->partition(offset.at)) orphans.push_back(offset.at);
   }
   if (expired)
-    return remove(group, [this, group](const Status& status) {
+    return remove(group, oldest, [this, group](const Status& status) {
       if (!status) return;
       ++stats_.expired_groups;
       spdlog::info("group '{}' was empty for longer than its offsets are kept; it is forgotten", group);

@@ -26,6 +26,22 @@ bool is_too_large(const Error& error) {
   return error.code == "COMMIT_TOO_LARGE" || error.code == "MESSAGE_TOO_LARGE";
 }
 
+/// Runs what a processor's author wrote, who may throw anything. What it threw; nullopt when it did not. The drill's
+/// kill passes.
+template <typename Fn>
+std::optional<std::string> thrown_by(Fn&& fn) {
+  try {
+    fn();
+    return std::nullopt;
+  } catch (const WorkerKilled&) {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
 }  // namespace
 
 Partition::Partition(std::shared_ptr<Context> context, WorkerId worker, Task task, Callbacks callbacks)
@@ -137,12 +153,13 @@ void Partition::load() {
     timers_ = TimerQueue(home_);
     parking_ = Parking(home_);
     MILLRACE_TRY(parking_.load(*view));
-    try {
+    Status made;
+    const auto thrown = thrown_by([&] {
       instance_ = task_.processor->make(task_.partition, epoch_);
-      return instance_->load(*view);
-    } catch (const std::exception& error) {
-      return fail(ErrorKind::kInternal, "EXCEPTION", fmt::format("{}: {}", task_.name(), error.what()));
-    }
+      made = instance_->load(*view);
+    });
+    if (thrown) return fail(ErrorKind::kInternal, "EXCEPTION", fmt::format("{}: {}", task_.name(), *thrown));
+    return made;
   }();
   if (!loaded) {
     if (loaded.error().code == "UNKNOWN_TOPIC_OR_PARTITION") return stop(loaded.error());
@@ -203,13 +220,9 @@ void Partition::execute(const bus::View& view, Plan plan) {
   if (plan.for_domain()) {
     const int64_t began = context_->clock.steady_ns();
     StepInput input{view, plan.records, plan.timers, context_->clock.wall_ms()};
-    StepResult result = [&]() -> StepResult {
-      try {
-        return instance_->step(input);
-      } catch (const std::exception& error) {
-        return tl::unexpected(StepFailure({ErrorKind::kInternal, "EXCEPTION", error.what()}));
-      }
-    }();
+    StepResult result;
+    if (auto thrown = thrown_by([&] { result = instance_->step(input); }))
+      result = tl::unexpected(StepFailure({ErrorKind::kInternal, "EXCEPTION", *std::move(thrown)}));
     context_->stats.step_ns.record(static_cast<uint64_t>(context_->clock.steady_ns() - began));
     plan.has_stepped = true;
     if (!result) return failed(plan, std::move(result.error()));
@@ -249,10 +262,8 @@ void Partition::answered(bus::CommitResult result) {
 
 void Partition::drop(const Plan& plan) {
   if (!plan.has_stepped) return;
-  try {
-    instance_->dropped();
-  } catch (const std::exception& error) {
-    spdlog::error("{}: dropped() threw: {}", task_.name(), error.what());
+  if (const auto thrown = thrown_by([&] { instance_->dropped(); })) {
+    spdlog::error("{}: dropped() threw: {}", task_.name(), *thrown);
     phase_ = Phase::kAcquire;  // Its caches are not to be trusted.
   }
 }
@@ -284,10 +295,8 @@ void Partition::accept(Plan& plan, const bus::CommitReceipt& receipt) {
   backoff_ = milliseconds(0);
   task_.board->change([&](PartitionStatus& status) { status.dead_letters += plan.dead_letters.size(); });
   if (!plan.has_stepped) return;
-  try {
-    instance_->committed(receipt);
-  } catch (const std::exception& error) {
-    spdlog::error("{}: committed() threw: {}", task_.name(), error.what());
+  if (const auto thrown = thrown_by([&] { instance_->committed(receipt); })) {
+    spdlog::error("{}: committed() threw: {}", task_.name(), *thrown);
     enter(Phase::kAcquire);
   }
 }

@@ -156,6 +156,54 @@ TEST_P(Groups, AreForgottenWhenEmptyForLongerThanTheirOffsetsAreKept) {
   EXPECT_EQ(node_.committed("g", node_.at("t", 0)), std::nullopt);
 }
 
+/// Runs something between the look at a view and what is made of it.
+class LogWithAGap final : public bus::CommitLog {
+ public:
+  explicit LogWithAGap(const Clock& clock) : log_(clock) {}
+  void submit(bus::Commit commit) override { log_.submit(std::move(commit)); }
+  bus::CommitResult submit_and_wait(bus::Commit commit) override { return log_.submit_and_wait(std::move(commit)); }
+  std::shared_ptr<const bus::View> view() const override {
+    auto view = log_.view();
+    if (auto fn = std::exchange(in_the_gap, nullptr)) fn();
+    return view;
+  }
+  Result<std::unique_ptr<bus::Watch>> watch(std::vector<bus::WatchedOffset> offsets,
+                                            std::function<void()> wake) override {
+    return log_.watch(std::move(offsets), std::move(wake));
+  }
+  uint32_t allocate_partition_ids(uint32_t count) override { return log_.allocate_partition_ids(count); }
+
+  mutable std::function<void()> in_the_gap;
+
+ private:
+  bus::MemoryCommitLog log_;
+};
+
+TEST(GroupExpiry, ACommitJustBeforeItKeepsTheGroup) {
+  ManualClock clock{1'000'000};
+  LogWithAGap log(clock);
+  auto coordinator = *Coordinator::start(log, clock, options());
+  auto commit = [&](uint64_t next_offset) {
+    bus::ConsumedOffset offset;
+    offset.from = {Uuid::random(), 0};
+    offset.next_offset = next_offset;
+    std::string code = "no answer";
+    coordinator->commit("g", {}, {offset}, [&](const Status& status) { code = status ? "" : status.error().code; });
+    EXPECT_EQ(code, "");
+  };
+  commit(1);
+  clock.advance(std::chrono::minutes(61));
+  log.in_the_gap = [&] { commit(2); };
+  coordinator->run_due();
+  EXPECT_EQ(coordinator->groups(), 1u);
+  auto offsets = *coordinator->offsets(*log.view(), "g");
+  ASSERT_FALSE(offsets.empty());
+  EXPECT_TRUE(std::any_of(offsets.begin(), offsets.end(), [](const auto& one) { return one.next_offset == 2; }));
+  clock.advance(std::chrono::minutes(62));
+  coordinator->run_due();
+  EXPECT_EQ(coordinator->groups(), 0u);
+}
+
 TEST_P(Groups, ATopicThatComesLaterIsAssigned) {
   auto wide = spec();
   wide.topics = {"later", "t"};
@@ -213,6 +261,16 @@ TEST_P(Groups, LatestIsTheEndOfTheLogAtTheTimeOfJoining) {
   auto read = nlohmann::json::parse(node_.groups().read(*node_.consumers().look("g", id), 100, 1 << 20)->json);
   ASSERT_EQ(read["records"].size(), 1u);
   EXPECT_EQ(read["records"][0]["offset"], "2");
+}
+
+TEST_P(Groups, APartitionNamedTwiceIsResetOnce) {
+  node_.produce(node_.at("t", 1), 3);
+  ASSERT_EQ(node_.commit("g", {}, node_.at("t", 1), 3), "");
+  std::string answer;
+  node_.groups().reset_offsets("g", R"({"topic":"t","partitions":[1,1],"to":"earliest"})",
+                               [&](const Result<std::string>& done) { answer = *done; });
+  node_.settle();
+  EXPECT_EQ(nlohmann::json::parse(answer)["partitions"].size(), 1u);
 }
 
 TEST_P(Groups, ResetOnlyWhenEmptyAndDryRunsChangeNothing) {

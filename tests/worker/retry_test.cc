@@ -35,6 +35,7 @@ class Retry : public ::testing::TestWithParam<bus::Carrier> {
           ++attempts;
           throw std::runtime_error("bad luck");
         }
+        if (record.record.key == "odd") throw 42;
         if (record.record.key == "wrong")
           return tl::unexpected(StepFailure({ErrorKind::kInvalidArgument, "WRONG", "never"}));
         draft.appends.push_back(say(out, std::string(*record.record.key), std::string(*record.record.value)));
@@ -161,6 +162,17 @@ TEST_P(Retry, AStepWhoseCommitIsTooLargeIsMadeSmaller) {
   auto all = log.read("out");
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(all[i].value, records[i].second);
   EXPECT_EQ(log.records_in("in.dlq"), 0u);
+}
+
+TEST_P(Retry, WhateverIsThrownIsAFailureOfTheStep) {
+  options.max_attempts = 1;
+  auto pool = start();
+  log.produce("in", {{"odd", "1"}, {"a", "1"}});
+  log.await_records("in.dlq", 1);
+  log.await_records("out", 1);
+  auto letters = log.read("in.dlq");
+  EXPECT_EQ(letters[0].key, "odd");
+  EXPECT_EQ(letters[0].headers["millrace.error.code"], "EXCEPTION");
 }
 
 TEST_P(Retry, ADeadLetterKeepsItsValueUnlessItIsTooLargeItself) {
