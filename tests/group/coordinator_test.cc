@@ -160,7 +160,12 @@ TEST_P(Groups, AreForgottenWhenEmptyForLongerThanTheirOffsetsAreKept) {
 class LogWithAGap final : public bus::CommitLog {
  public:
   explicit LogWithAGap(const Clock& clock) : log_(clock) {}
-  void submit(bus::Commit commit) override { log_.submit(std::move(commit)); }
+  void submit(bus::Commit commit) override {
+    const bool writes = std::any_of(commit.state.begin(), commit.state.end(),
+                                    [](const bus::Change& change) { return change.value.has_value(); });
+    if (full && writes) return commit.done(fail(ErrorKind::kExhausted, "DISK_FULL", "injected"));
+    log_.submit(std::move(commit));
+  }
   bus::CommitResult submit_and_wait(bus::Commit commit) override { return log_.submit_and_wait(std::move(commit)); }
   std::shared_ptr<const bus::View> view() const override {
     auto view = log_.view();
@@ -174,6 +179,7 @@ class LogWithAGap final : public bus::CommitLog {
   uint32_t allocate_partition_ids(uint32_t count) override { return log_.allocate_partition_ids(count); }
 
   mutable std::function<void()> in_the_gap;
+  bool full = false;  ///< commits that write rows are refused
 
  private:
   bus::MemoryCommitLog log_;
@@ -202,6 +208,39 @@ TEST(GroupExpiry, ACommitJustBeforeItKeepsTheGroup) {
   clock.advance(std::chrono::minutes(62));
   coordinator->run_due();
   EXPECT_EQ(coordinator->groups(), 0u);
+}
+
+/// What could not be written for want of room is tried again, but not behind the deletion.
+TEST(GroupDeletion, OnAFullDiskIsForGood) {
+  ManualClock clock{1'000'000};
+  LogWithAGap log(clock);
+  auto coordinator = *Coordinator::start(log, clock, options());
+  const bus::TopicPartition at{Uuid::random(), 0};
+  bus::ConsumedOffset offset;
+  offset.from = at;
+  coordinator->commit("g", {}, {offset}, [](const Status& status) { ASSERT_TRUE(status); });
+  log.full = true;
+  JoinRequest request;
+  request.client_id = "c";
+  request.protocol_type = "consumer";
+  request.protocols = {{"range", ""}};
+  request.session_timeout_ms = request.rebalance_timeout_ms = 10'000;
+  coordinator->join("g", request, [](const JoinAnswer&) {});
+  for (int i = 0; i < 10; ++i) {
+    clock.advance(std::chrono::seconds(5));
+    coordinator->run_due();
+  }
+  ASSERT_EQ(coordinator->describe("g")->state, GroupState::kEmpty);
+  std::string removed = "no answer";
+  coordinator->remove("g", [&](const Status& status) { removed = status ? "" : status.error().code; });
+  EXPECT_EQ(removed, "");
+  log.full = false;
+  for (int i = 0; i < 10; ++i) {
+    clock.advance(std::chrono::seconds(5));
+    coordinator->run_due();
+  }
+  EXPECT_EQ(coordinator->groups(), 0u);
+  EXPECT_TRUE(log.view()->list(store::Table::kGroups, "", "", 10)->empty());
 }
 
 TEST_P(Groups, ATopicThatComesLaterIsAssigned) {
