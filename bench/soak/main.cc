@@ -20,6 +20,7 @@
 
 #include "base/histogram.h"
 #include "bench/support/bus.h"
+#include "bench/support/disk.h"
 #include "bench/support/options.h"
 #include "bench/support/report.h"
 #include "bus/log_keeper.h"
@@ -120,6 +121,15 @@ double highest(const std::vector<Sample>& samples, size_t third, double Sample::
 
 int run(const Settings& settings) {
   std::filesystem::create_directories(settings.directory);
+  std::mt19937_64 random(1);
+  const double batch_bytes = static_cast<double>(keyed_batch(random).size());
+  // The disk alone, before and after: the same bytes, the same pace.
+  Histogram syncs;
+  auto look_at_disk = [&] {
+    sync_at_rate(settings.directory, std::min(30.0, settings.minutes * 6), static_cast<size_t>(batch_bytes),
+                 settings.megabytes_per_second * 1e6 / batch_bytes, syncs);
+  };
+  look_at_disk();
   Bus bus(settings.directory, store::Durability::kSync);
   proto::TopicConfig brief, compacted;
   brief.set_retention_ms(10'000);
@@ -154,8 +164,6 @@ int run(const Settings& settings) {
     }
   });
 
-  std::mt19937_64 random(1);
-  const double batch_bytes = static_cast<double>(keyed_batch(random).size());
   const double interval = batch_bytes / (settings.megabytes_per_second * 1e6);
   const double began = steady_seconds(), end = began + settings.minutes * 60;
   std::vector<Sample> samples;
@@ -186,6 +194,7 @@ int run(const Settings& settings) {
   finished = true;
   reader.join();
   keeper.stop();
+  look_at_disk();
   for (const std::string& damage : keeper.damages()) fmt::print("damage: {}\n", damage);
 
   Report report("soak",
@@ -203,6 +212,11 @@ int run(const Settings& settings) {
     report.add(one);
   };
   add("commit-p99", "ms", "5 times the median", ms(0.99), 5 * ms(0.5));
+  auto sync_ms = [&](double q) { return static_cast<double>(syncs.quantile(q)) / 1e6; };
+  fmt::print("the disk alone: a sync p50 {:.2f} ms, p99 {:.2f} ms, longest {:.0f} ms\n", sync_ms(0.5), sync_ms(0.99),
+             sync_ms(1));
+  add("commit-p99-over-median", "times", "a sync's p99 over its median, the disk alone", ms(0.99) / ms(0.5),
+      sync_ms(0.99) / sync_ms(0.5));
   add("longest-commit", "ms", "1 s", answers.longest() * 1e3, 1'000);
   if (samples.size() >= 6) {
     add("disk", "MB, highest of the last third", "of the third before, and a tenth",
