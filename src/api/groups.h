@@ -76,7 +76,8 @@ class GroupsApi {
   Result<Names> names(const bus::View& view) const;
   Result<std::vector<Move>> plan_reset(const std::string& group, const Json& json) const;
   Result<std::vector<bus::ConsumedOffset>> parse_offsets(const group::Membership& member, const Json& list) const;
-  Result<uint64_t> position(const bus::View& view, const group::Membership& member, const std::string& topic,
+  class Committed;
+  Result<uint64_t> position(const Committed& committed, const group::Membership& member, const std::string& topic,
                             const bus::TopicPartition& at, const bus::PartitionState& state, bool& pinned) const;
   void pin(Result<group::Membership> member, MemberReply reply);
   std::string to_json(const group::Membership& member) const;

@@ -279,6 +279,29 @@ TEST_P(Groups, ReadFromTheCommittedPositionsOnly) {
   EXPECT_EQ(rest["next"].size(), 3u);
 }
 
+/// Their positions are read all at once.
+TEST_P(Groups, ReadFromTheCommittedPositionsOfManyPartitions) {
+  node_.create_topic("wide", 100);
+  auto wide = spec();
+  wide.topics = {"t", "wide"};
+  ASSERT_EQ(node_.commit("g", {}, node_.at("wide", 77), 2), "");
+  for (uint32_t i : {0u, 50u, 77u, 99u}) node_.produce(node_.at("wide", i), 3);
+  node_.produce(node_.at("t", 1), 3);
+  auto member = join(wide);
+  ASSERT_TRUE(member);
+  ASSERT_EQ(node_.commit("g", member->identity(), node_.at("t", 1), 1), "");
+  const auto read = nlohmann::json::parse(node_.groups().read(*member, 100, 1 << 20)->json);
+  std::map<std::string, std::vector<std::string>> found;
+  for (const auto& record : read["records"])
+    found[record["topic"].get<std::string>() + record["partition"].dump()].push_back(record["offset"]);
+  const std::vector<std::string> all = {"0", "1", "2"};
+  EXPECT_EQ(found["wide0"], all);
+  EXPECT_EQ(found["wide50"], all);
+  EXPECT_EQ(found["wide77"], std::vector<std::string>{"2"});
+  EXPECT_EQ(found["wide99"], all);
+  EXPECT_EQ(found["t1"], (std::vector<std::string>{"1", "2"}));
+}
+
 TEST_P(Groups, WithoutAPositionAMemberThatResetsToNoneIsToldSo) {
   auto strict = spec();
   strict.reset = OffsetReset::kNone;
