@@ -44,8 +44,9 @@ class GroupsApi {
   void reset_offsets(const std::string& group, std::string_view body, Reply reply);
 
   /// {"topics","clientId"?,"instanceId"?,"sessionTimeout"?,"rebalanceTimeout"?,"autoOffsetReset"?} -> the member, when
-  /// it has its assignment.
-  void join(const std::string& group, std::string_view body, std::string_view peer, Reply reply);
+  /// it has its assignment. `reply` says whether there was anybody to be told: a member that nobody knows leaves.
+  using JoinReply = std::function<bool(Result<std::string>)>;
+  void join(const std::string& group, std::string_view body, std::string_view peer, JoinReply reply);
   Result<std::string> member(const std::string& group, const std::string& member) const;
   Status leave(const std::string& group, const std::string& member);
   /// {"generation"?,"offsets":[{"topic","partition","offset","metadata"?,"leaderEpoch"?}]}: all of them in one Commit.

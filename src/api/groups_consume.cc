@@ -92,16 +92,17 @@ Result<group::ConsumerSpec> spec_of(std::string_view body, std::string_view peer
 
 }  // namespace
 
-void GroupsApi::join(const std::string& group, std::string_view body, std::string_view peer, Reply reply) {
+void GroupsApi::join(const std::string& group, std::string_view body, std::string_view peer, JoinReply reply) {
+  auto refuse = [&](Error why) { reply(tl::unexpected(std::move(why))); };
   auto spec = spec_of(body, peer);
-  if (!spec) return reply(tl::unexpected(std::move(spec.error())));
+  if (!spec) return refuse(std::move(spec.error()));
   auto view = log_.view();
   for (const std::string& name : spec->topics)
-    if (auto topic = topics_.find(*view, name); !topic) return reply(tl::unexpected(std::move(topic.error())));
-  consumers_.join(group, *spec, [this, reply = std::move(reply)](Result<group::Membership> member) {
-    pin(std::move(member), [this, reply](Result<group::Membership> pinned) {
-      if (!pinned) return reply(tl::unexpected(std::move(pinned.error())));
-      reply(to_json(*pinned));
+    if (auto topic = topics_.find(*view, name); !topic) return refuse(std::move(topic.error()));
+  consumers_.join(group, *spec, [this, reply = std::move(reply)](const Result<group::Membership>& member) {
+    pin(member, [this, reply, member](Result<group::Membership> pinned) {
+      const bool told = pinned ? reply(to_json(*pinned)) : reply(tl::unexpected(pinned.error()));
+      if (member && !(pinned && told)) consumers_.forget(member->group, member->member_id, member->info.instance_id);
     });
   });
 }
@@ -197,13 +198,14 @@ void GroupsApi::pin(Result<group::Membership> member, MemberReply reply) {
   if (offsets.empty()) return reply(std::move(member));
   const std::string group = member->group;
   const group::MemberIdentity identity = member->identity();
-  coordinator_.commit(group, identity, std::move(offsets),
-                      [member = *std::move(member), reply = std::move(reply)](Status status) {
-                        // In a rebalance the next reader of the partition does it.
-                        if (!status && status.error().kind != ErrorKind::kConflict)
-                          return reply(tl::unexpected(std::move(status.error())));
-                        reply(member);
-                      });
+  coordinator_.commit(
+      group, identity, std::move(offsets), [member = *std::move(member), reply = std::move(reply)](Status status) {
+        // In a rebalance the next reader of the partition does it. Where writes are refused nothing
+        // can be passed over.
+        if (!status && status.error().kind != ErrorKind::kConflict && status.error().code != "DISK_RESERVE")
+          return reply(tl::unexpected(std::move(status.error())));
+        reply(member);
+      });
 }
 
 Result<GroupRead> GroupsApi::read(const group::Membership& member, size_t limit, size_t max_bytes) const {

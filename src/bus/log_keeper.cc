@@ -88,6 +88,14 @@ Status LogKeeper::spend(uint64_t bytes, uint64_t per_second) {
   }
 }
 
+Status LogKeeper::spend_in_pass(uint64_t bytes) {
+  MILLRACE_TRY(spend(bytes, options_.io_bytes_per_second));
+  if (clock_.steady_ns() < next_retention_ns_) return {};
+  MILLRACE_TRY(retain());
+  drop_files();
+  return {};
+}
+
 bool LogKeeper::note_damage(const Error& error) {
   if (error.kind != ErrorKind::kCorruption) return false;
   MutexLock lock(mutex_);
@@ -116,6 +124,7 @@ Status LogKeeper::run_once() {
 }
 
 Status LogKeeper::retain() {
+  next_retention_ns_ = clock_.steady_ns() + std::chrono::nanoseconds(options_.interval).count();
   // What one round closes the next one may remove.
   for (bool closed_some = true, more = true; more;) {
     auto view = log_.store_view();
@@ -195,7 +204,7 @@ Result<LogKeeper::StrandedAt> LogKeeper::move_heads(StrandedAt at, StrandedAt en
   LogClass log_class = 0;
   uint64_t bytes = 0;
   bool whole = true;
-  for (; at != end && bytes < kChunkBytes; ++at) {
+  for (; at != end && bytes < kChunkBytes && work.replaces.size() < kMaxHeads; ++at) {
     const bool named = std::any_of(work.replaces.begin(), work.replaces.end(),
                                    [&](const Replace& one) { return one.partition == at->partition; });
     if (SegmentId{at->range.log_class, at->range.segment} != source || named) break;
@@ -214,7 +223,7 @@ Result<LogKeeper::StrandedAt> LogKeeper::move_heads(StrandedAt at, StrandedAt en
   if (!row_bytes) return tl::unexpected(std::move(row_bytes.error()));
   if (!*row_bytes) return whole ? at : std::next(at);  // The next pass looks at what it has become.
   stats_.moved_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  MILLRACE_TRY(spend(2 * bytes + **row_bytes, options_.io_bytes_per_second));
+  MILLRACE_TRY(spend_in_pass(2 * bytes + **row_bytes));
   return at;
 }
 

@@ -70,6 +70,8 @@ class LogKeeper {
 
  private:
   static constexpr size_t kChunkBytes = 256 << 10;
+  /// Ranges that are moved at once: each is looked for among all of its segment's.
+  static constexpr size_t kMaxHeads = 64;
 
   /// A partition of a compacted topic, and what its topic says of compaction.
   struct Dirty {
@@ -136,6 +138,8 @@ class LogKeeper {
 
   /// After `bytes` of work: waits as long as the bound says. Errors: STOPPING.
   Status spend(uint64_t bytes, uint64_t per_second) EXCLUDES(mutex_);
+  /// As spend(), of what a pass may read and write; retention does not wait for the end of a pass that takes long.
+  Status spend_in_pass(uint64_t bytes) EXCLUDES(mutex_);
   void note_horizon(uint32_t partition_id, int64_t horizon_ms);
   /// True for damage, which is noted and passed over.
   bool note_damage(const Error& error) EXCLUDES(mutex_);
@@ -147,8 +151,9 @@ class LogKeeper {
   KeeperStats stats_;
 
   // The keeper's thread only.
-  std::set<SegmentId> closed_, open_;               ///< as retention last saw them
-  std::map<LogClass, Target> targets_;              ///< of this pass
+  std::set<SegmentId> closed_, open_;   ///< as retention last saw them
+  std::map<LogClass, Target> targets_;  ///< of this pass
+  int64_t next_retention_ns_ = 0;
   std::unordered_map<uint32_t, int64_t> horizons_;  ///< by partition id: when its first tombstone may go
   std::set<TopicPartition> given_up_;               ///< damaged: not compacted any more
   struct Drop {

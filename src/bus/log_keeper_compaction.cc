@@ -40,6 +40,8 @@ void LogKeeper::note_horizon(uint32_t partition_id, int64_t horizon_ms) {
 Status LogKeeper::compact() {
   auto view = log_.store_view();
   if (!view) return {};
+  std::erase_if(horizons_, [&](const auto& one) { return view->partitions().find(one.first) == nullptr; });
+  std::erase_if(given_up_, [&](const auto& partition) { return !view->topics().contains(partition.topic); });
   const std::vector<Dirty> found = find_dirty(*view);
   view.reset();
   for (const Dirty& dirty : found) {
@@ -112,7 +114,7 @@ Result<uint64_t> LogKeeper::read_keys(const Dirty& dirty, uint64_t from, uint64_
       offset = static_cast<uint64_t>(info.next_offset());
     }
     stats_.cleaned_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    MILLRACE_TRY(spend(bytes, options_.io_bytes_per_second));
+    MILLRACE_TRY(spend_in_pass(bytes));
   }
   return offset;
 }
@@ -152,7 +154,7 @@ Result<bool> LogKeeper::needs_cleaning(const Dirty& dirty, const SegmentRange& r
       offset = static_cast<uint64_t>(read_batch_info(batch)->next_offset());
       bytes += batch.size();
     }
-    MILLRACE_TRY(spend(bytes, options_.io_bytes_per_second));
+    MILLRACE_TRY(spend_in_pass(bytes));
   }
   return false;
 }
@@ -187,7 +189,7 @@ Result<std::optional<uint64_t>> LogKeeper::clean_head(const Dirty& dirty, const 
     source.first_offset = offset;
     stats_.cleaned_bytes.fetch_add(before, std::memory_order_relaxed);
     stats_.compacted_bytes.fetch_add(before - std::min(before, after), std::memory_order_relaxed);
-    MILLRACE_TRY(spend(before + after + **row_bytes, options_.io_bytes_per_second));
+    MILLRACE_TRY(spend_in_pass(before + after + **row_bytes));
   }
   return offset;
 }

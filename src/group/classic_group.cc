@@ -67,9 +67,14 @@ Result<ClassicGroup::Member*> ClassicGroup::find(const MemberIdentity& who) {
     if (known->second != who.member_id) return tl::unexpected(fenced(name_, *who.instance_id, who.member_id));
   }
   auto found = members_.find(who.member_id);
-  if (state_ == GroupState::kDead || found == members_.end())
-    return tl::unexpected(unknown_member(name_, who.member_id));
+  if (state_ == GroupState::kDead || found == members_.end()) return tl::unexpected(missing(who.member_id));
   return &found->second;
+}
+
+Error ClassicGroup::missing(const std::string& id) const {
+  for (const auto& [old_id, instance] : replaced_)
+    if (old_id == id) return fenced(name_, instance, id);
+  return unknown_member(name_, id);
 }
 
 // ---------------------------------------------------------------------------------------------- heartbeat and commit
@@ -149,9 +154,7 @@ void ClassicGroup::sync(int64_t now, Ticket ticket, const SyncRequest& request, 
 void ClassicGroup::store_assignments(const SyncRequest& request, Effects& effects) {
   size_t coming = 0;
   for (const Assignment& one : request.assignments) coming += one.assignment.size();
-  size_t subscribed = 0;
-  for (const auto& [id, member] : members_)
-    for (const Protocol& protocol : member.info.protocols) subscribed += protocol.metadata.size();
+  const size_t subscribed = subscribed_bytes();
   if (coming + subscribed > limits_.max_bytes) {
     fail_syncs(error(ErrorKind::kExhausted, "GROUP_TOO_LARGE",
                      fmt::format("subscriptions and assignments of group '{}' have {} bytes together; at most {} are "
@@ -223,7 +226,7 @@ Status ClassicGroup::leave(int64_t now, const MemberIdentity& who, Effects& effe
     try_complete_join(now, effects);
     return {};
   }
-  if (!members_.contains(id)) return tl::unexpected(unknown_member(name_, id));
+  if (!members_.contains(id)) return tl::unexpected(missing(id));
   remove(id, unknown_member(name_, id), effects);
   after_removal(now, effects);
   return {};
@@ -319,10 +322,10 @@ std::optional<MemberInfo> ClassicGroup::member(const std::string& id) const {
   return found == members_.end() ? std::nullopt : std::optional(found->second.info);
 }
 
-size_t ClassicGroup::bytes() const {
+size_t ClassicGroup::subscribed_bytes(const std::string& except) const {
   size_t total = 0;
   for (const auto& [id, member] : members_) {
-    total += member.info.assignment.size();
+    if (id == except) continue;
     for (const Protocol& protocol : member.info.protocols) total += protocol.name.size() + protocol.metadata.size();
   }
   return total;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,7 +28,7 @@ class ClassicGroup {
     int64_t max_rebalance_timeout_ms = 60 * 60'000;
     /// An empty group waits so long for more members before its first assignment.
     int64_t initial_rebalance_delay_ms = 200;
-    /// Subscriptions and assignments of all members together.
+    /// Subscriptions of all members together; with the assignments when these are made.
     size_t max_bytes = 4u << 20;
   };
   /// The caller's name for a request that is answered later.
@@ -82,7 +83,11 @@ class ClassicGroup {
   const std::string& leader() const { return leader_; }
   uint64_t revision() const { return revision_; }
   size_t size() const { return members_.size(); }
+  const std::string& protocol_type() const { return protocol_type_; }
   bool has_member(const std::string& id) const { return members_.contains(id); }
+  /// Why there is no such member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when a static member took its place (the
+  /// last kMaxReplaced of them, since the start).
+  Error missing(const std::string& id) const;
   /// Completed rebalances since the object was made.
   uint64_t rebalances() const { return rebalances_; }
   GroupInfo describe() const;
@@ -93,6 +98,10 @@ class ClassicGroup {
   static ClassicGroup from(int64_t now, const proto::GroupRow& row, const Limits& limits);
 
  private:
+  static constexpr size_t kMaxReplaced = 100;
+  /// A group that only static members are left of, none of which is there, is looked at again at the earliest then.
+  static constexpr int64_t kMinAbsenceMs = 1'000;
+
   struct Member {
     MemberInfo info;
     std::optional<Ticket> joining, syncing;
@@ -113,7 +122,8 @@ class ClassicGroup {
   bool supports(const JoinRequest& request) const;
   bool is_candidate(const std::string& protocol) const;
   std::string select_protocol() const;
-  size_t bytes() const;
+  /// Of all subscriptions but that member's.
+  size_t subscribed_bytes(const std::string& except = "") const;
 
   void add(int64_t now, Ticket ticket, const JoinRequest& request, const std::string& id, Effects& effects);
   void join_known(int64_t now, Ticket ticket, const JoinRequest& request, Effects& effects);
@@ -144,6 +154,7 @@ class ClassicGroup {
   std::map<std::string, std::string> static_ids_;  ///< instance id -> member id
   std::map<std::string, int64_t> pending_;         ///< ids given and not used yet, with their deadlines
   std::vector<Replacement> replacements_;
+  std::deque<std::pair<std::string, std::string>> replaced_;  ///< member id, instance id
 
   std::optional<int64_t> join_deadline_, sync_deadline_;
   int64_t initial_left_ms_ = 0;  ///< by how much the initial delay may still grow

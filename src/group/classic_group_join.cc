@@ -45,13 +45,16 @@ Status ClassicGroup::check_new(const JoinRequest& request) const {
   if (!supports(request))
     return fail(ErrorKind::kConflict, "INCONSISTENT_GROUP_PROTOCOL",
                 fmt::format("group '{}' and the member have no protocol in common", name_));
-  size_t coming = 0;
-  for (const Protocol& protocol : request.protocols) coming += protocol.name.size() + protocol.metadata.size();
-  if (bytes() + coming > limits_.max_bytes)
+  // What it subscribed to before makes room; assignments will be made anew.
+  std::string own = request.member_id;
+  if (request.instance_id)
+    if (auto known = static_ids_.find(*request.instance_id); known != static_ids_.end()) own = known->second;
+  size_t subscribed = subscribed_bytes(own);
+  for (const Protocol& protocol : request.protocols) subscribed += protocol.name.size() + protocol.metadata.size();
+  if (subscribed > limits_.max_bytes)
     return fail(ErrorKind::kExhausted, "GROUP_TOO_LARGE",
-                fmt::format("subscriptions and assignments of group '{}' would have {} bytes together; at most {} are "
-                            "kept",
-                            name_, bytes() + coming, limits_.max_bytes));
+                fmt::format("subscriptions of group '{}' would have {} bytes together; at most {} are kept", name_,
+                            subscribed, limits_.max_bytes));
   return {};
 }
 
@@ -139,6 +142,8 @@ void ClassicGroup::replace_static(int64_t now, Ticket ticket, const JoinRequest&
   member.holds = 0;
   member.info.id = id;
   static_ids_[*request.instance_id] = id;
+  replaced_.emplace_back(old_id, *request.instance_id);
+  if (replaced_.size() > kMaxReplaced) replaced_.pop_front();
   if (auto coming = coming_assignments_.extract(old_id)) {
     coming.key() = id;
     coming_assignments_.insert(std::move(coming));
@@ -283,7 +288,7 @@ void ClassicGroup::complete_join(int64_t now, Effects& effects) {
   pending_.clear();
   if (!members_.empty() && !elect_leader()) {
     // Only static members, and none of them is there: their sessions decide.
-    join_deadline_ = now + rebalance_timeout();
+    join_deadline_ = now + std::max(rebalance_timeout(), kMinAbsenceMs);
     return;
   }
   join_deadline_.reset();

@@ -1,6 +1,7 @@
 #include "group/consumers.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <set>
@@ -28,12 +29,14 @@ struct Consumers::Drive {
   std::string group;
   JoinRequest request;
   bool listed = false;  ///< in drives_, under request.member_id
+  bool is_new = false;  ///< the member is not known to anybody yet
   std::vector<Reply> waiting;
 };
 
 void Consumers::join(const std::string& group, const ConsumerSpec& spec, Reply reply) {
   auto drive = std::make_shared<Drive>();
   drive->group = group;
+  drive->is_new = true;
   JoinRequest& request = drive->request;
   request.instance_id = spec.instance_id;
   request.client_id = spec.client_id;
@@ -153,9 +156,19 @@ void Consumers::finish(const std::shared_ptr<Drive>& drive, Status status) {
     if (listed != drives_.end() && listed->second == drive) drives_.erase(listed);
     waiting = std::move(drive->waiting);
   }
+  // Whoever is told of an error does not know the member's id, and would join once more beside it.
+  if (!status && drive->is_new) forget(drive->group, drive->request.member_id, drive->request.instance_id);
   Result<Membership> result =
       status ? look(drive->group, drive->request.member_id) : tl::unexpected(std::move(status.error()));
   for (Reply& reply : waiting) reply(result);
+}
+
+void Consumers::forget(const std::string& group, const std::string& member,
+                       const std::optional<std::string>& instance_id) {
+  // A static one is found again by its instance.
+  if (member.empty() || instance_id) return;
+  if (auto left = coordinator_.leave(group, {member, std::nullopt, kNoGeneration}); !left)
+    spdlog::debug("group '{}': {}", group, left.error().message);
 }
 
 // --------------------------------------------------------------------------------------------------------- assignment

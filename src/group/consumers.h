@@ -52,6 +52,8 @@ class Consumers {
   /// The member as it stands; a rebalance is joined first. Counts as a heartbeat. Errors: UNKNOWN_GROUP,
   /// UNKNOWN_MEMBER_ID (also for members that a client library runs), those of joining.
   void settle(const std::string& group, const std::string& member, Reply reply) EXCLUDES(mutex_);
+  /// Nobody was told of a member that has just joined: it leaves, unless it is static.
+  void forget(const std::string& group, const std::string& member, const std::optional<std::string>& instance_id);
   /// As settle(), but only looks.
   Result<Membership> look(const std::string& group, const std::string& member) const;
 

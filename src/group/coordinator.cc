@@ -254,12 +254,14 @@ void Coordinator::on_persisted(const std::string& group, uint64_t revision, int3
     if (status) {
       entry.exists = true;
       entry.durable_generation = generation;
+      entry.failures = 0;
     } else {
-      spdlog::warn("group '{}' could not be written: {}", group, to_string(status.error()));
+      // Once until it succeeds: where the disk is full the log file is not to grow.
+      if (entry.failures++ == 0) spdlog::warn("group '{}' could not be written: {}", group, to_string(status.error()));
       if (entry.deletion)
         entry.retry_owed = true;
       else
-        entry.retry_ms = now_ms() + kRetryMs;
+        entry.retry_ms = now_ms() + kRetryMs * std::min(entry.failures, kMaxRetryFactor);
     }
     ClassicGroup::Effects effects;
     entry.group.persisted(now_ms(), revision, status, effects);
@@ -280,8 +282,12 @@ int64_t Coordinator::run_due() {
     MutexLock lock(mutex_);
     const int64_t now = now_ms();
     told_ms_ = INT64_MIN;  // nobody needs to be woken for what this turn finds
-    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      Entry& entry = *find(deadlines_.begin()->second);
+    // Each once: a deadline that is over again is for the next turn.
+    std::vector<std::string> due;
+    for (auto deadline = deadlines_.begin(); deadline != deadlines_.end() && deadline->first <= now; ++deadline)
+      due.push_back(deadline->second);
+    for (const std::string& name : due) {
+      Entry& entry = *find(name);
       ClassicGroup::Effects effects;
       entry.group.expire(now, effects);
       if (entry.retry_ms && *entry.retry_ms <= now) {
@@ -354,8 +360,7 @@ std::vector<Coordinator::Summary> Coordinator::list(const std::string& after, si
   MutexLock lock(mutex_);
   for (auto entry = entries_.upper_bound(after); entry != entries_.end() && found.size() < limit; ++entry) {
     const ClassicGroup& group = entry->second->group;
-    GroupInfo info = group.describe();
-    found.push_back({entry->first, info.state, info.protocol_type, info.members.size(), info.generation});
+    found.push_back({entry->first, group.state(), group.protocol_type(), group.size(), group.generation()});
   }
   return found;
 }
@@ -365,7 +370,7 @@ Result<Coordinator::Standing> Coordinator::standing(const std::string& group, co
   Entry* entry = find(group);
   if (entry == nullptr) return tl::unexpected(unknown_group(group));
   auto info = entry->group.member(member);
-  if (!info) return tl::unexpected(unknown_member(group, member));
+  if (!info) return tl::unexpected(entry->group.missing(member));
   return Standing{entry->group.state(), entry->group.generation(), entry->group.protocol(),
                   entry->group.leader() == member, *std::move(info)};
 }

@@ -13,6 +13,8 @@ namespace millrace::group {
 
 /// A row that was refused (queue full, disk nearly full) is written again after this time.
 inline constexpr int64_t kRetryMs = 1'000;
+/// And each time later, up to so many times that.
+inline constexpr int64_t kMaxRetryFactor = 30;
 
 /// One group and what is under way for it. Under the Coordinator's lock.
 struct Coordinator::Entry {
@@ -38,6 +40,7 @@ struct Coordinator::Entry {
   bool persisting = false;         ///< its row is under way
   bool persist_wanted = false;     ///< and already out of date
   std::optional<int64_t> retry_ms;
+  int64_t failures = 0;  ///< in a row, to write its row
   /// What was to be tried again when a deletion began; it is, if the deletion fails.
   bool retry_owed = false;
   uint32_t commits_in_flight = 0;
@@ -75,6 +78,8 @@ struct Coordinator::OffsetCommit {
   MemberIdentity who;
   std::vector<bus::ConsumedOffset> offsets;
   std::vector<bus::TopicPartition> removals;
+  /// `removals` are of topics that are gone: nobody's, whatever the group's state.
+  bool orphans = false;
   std::function<void(Status)> reply;
   int attempts = 0;
 };

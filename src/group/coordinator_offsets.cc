@@ -23,6 +23,8 @@ constexpr size_t kGroupsPerSweep = 20;
 constexpr int64_t kLongestSweepMs = 60'000, kShortestSweepMs = 100;
 /// The most offsets that are read of one group at once.
 constexpr size_t kMaxOffsetRows = 1'000'000;
+/// That are removed by one Commit.
+constexpr size_t kMaxRemovals = 5'000;
 
 Bytes offsets_prefix(const bus::Home& home, const std::string& group) {
   Bytes prefix(home.prefix());
@@ -113,7 +115,8 @@ void Coordinator::submit_offsets(std::shared_ptr<OffsetCommit> commit) {
       refused = tl::unexpected(commit->removals.empty() ? unknown_member(commit->group, commit->who.member_id)
                                                         : unknown_group(commit->group));
     }
-    if (entry != nullptr) refused = entry->group.check_commit(now_ms(), commit->who);
+    if (entry != nullptr && (!commit->orphans || entry->group.state() == GroupState::kDead))
+      refused = entry->group.check_commit(now_ms(), commit->who);
     if (refused) {
       bus::Commit rows(entry->home);
       rows.fences.push_back({entry->lease(), static_cast<uint64_t>(entry->durable_generation)});
@@ -255,15 +258,22 @@ void Coordinator::delete_rows(const std::string& group, uint64_t epoch, std::opt
   const bus::Home home = Entry::home_of(group);
   bus::Commit commit(home);
   commit.fences.push_back({home.key("generation"), epoch});
-  commit.state.push_back({Table::kGroups, Bytes(home.prefix()), std::nullopt});
-  commit.state.push_back({Table::kMeta, home.key("generation"), std::nullopt});
+  // Many go in several Commits, the group itself with the last.
+  const bool is_last = rows->size() <= kMaxRemovals;
+  if (is_last) {
+    commit.state.push_back({Table::kGroups, Bytes(home.prefix()), std::nullopt});
+    commit.state.push_back({Table::kMeta, home.key("generation"), std::nullopt});
+  } else {
+    rows->resize(kMaxRemovals);
+  }
   for (const CommittedOffset& offset : *rows) {
     bus::ConsumedOffset key;
     key.group = group;
     key.from = offset.at;
     commit.state.push_back({Table::kGroups, bus::offset_key(home, key), std::nullopt});
   }
-  commit.done = [this, group](bus::CommitResult result) {
+  commit.done = [this, group, epoch, is_last](bus::CommitResult result) {
+    if (result && !is_last) return delete_rows(group, epoch, std::nullopt);
     on_deleted(group, result ? Status() : tl::unexpected(std::move(result.error())));
   };
   log_.submit(std::move(commit));
@@ -313,8 +323,8 @@ void Coordinator::sweep_group(const std::string& group, int64_t now_wall_ms) {
   {
     MutexLock lock(mutex_);
     Entry* entry = find(group);
-    if (entry == nullptr || entry->group.state() != GroupState::kEmpty) return;
-    expired = entry->empty_since_ms < oldest;
+    if (entry == nullptr) return;
+    expired = entry->group.state() == GroupState::kEmpty && entry->empty_since_ms < oldest;
   }
   auto view = log_.view();
   auto rows = offsets(*view, group);
@@ -322,7 +332,7 @@ void Coordinator::sweep_group(const std::string& group, int64_t now_wall_ms) {
   std::vector<bus::TopicPartition> orphans;
   for (const CommittedOffset& offset : *rows) {
     if (offset.commit_ms >= oldest) expired = false;
-    if (!view->partition(offset.at)) orphans.push_back(offset.at);
+    if (!view->partition(offset.at) && orphans.size() < kMaxRemovals) orphans.push_back(offset.at);
   }
   if (expired)
     return remove(group, oldest, [this, group](const Status& status) {
@@ -330,7 +340,13 @@ void Coordinator::sweep_group(const std::string& group, int64_t now_wall_ms) {
       ++stats_.expired_groups;
       spdlog::info("group '{}' was empty for longer than its offsets are kept; it is forgotten", group);
     });
-  if (!orphans.empty()) remove_offsets(group, std::move(orphans), [](const Status&) {});
+  if (orphans.empty()) return;
+  auto commit = std::make_shared<OffsetCommit>();
+  commit->group = group;
+  commit->removals = std::move(orphans);
+  commit->orphans = true;
+  commit->reply = [](const Status&) {};  // The next sweep finds what is left.
+  submit_offsets(std::move(commit));
 }
 
 }  // namespace millrace::group

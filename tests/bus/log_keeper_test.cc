@@ -365,6 +365,41 @@ TEST_F(Keeper, MoreKeysThanFitTakeSeveralPasses) {
   EXPECT_EQ(seen.size(), 41u);
 }
 
+/// Every look at it takes an hour.
+class HastyClock final : public Clock {
+ public:
+  explicit HastyClock(const Clock& start) : wall_ms_(start.wall_ms()) {}
+  int64_t wall_ms() const override { return wall_ms_; }
+  int64_t steady_ns() const override {
+    if (looked) looked();
+    wall_ms_ += kHourMs;
+    return steady_ns_ += kHourMs * 1'000'000;
+  }
+  std::function<void()> looked;
+
+ private:
+  mutable int64_t wall_ms_, steady_ns_ = 0;
+};
+
+TEST_F(Keeper, RetentionDoesNotWaitForTheEndOfALongPass) {
+  open();
+  auto brief = topic("brief", retention(24 * kHourMs));
+  fill(brief, 9);
+  auto large = topic("large", compacted());
+  for (int i = 0; i < 400; ++i) append(large, one("k" + std::to_string(i % 7), Bytes(9'000, 'v')));
+  const uint32_t id = log().store_view()->topics().at(large.topic)->partition_ids[0];
+  HastyClock hasty(clock);
+  bool trimmed_meanwhile = false;
+  hasty.looked = [&] {
+    const bool trimmed = state(brief).log_start > 0;
+    if (trimmed && log().store_view()->partitions().find(id)->clean_to == 0) trimmed_meanwhile = true;
+  };
+  LogKeeper keeper(log(), durable->store(), hasty, keeping);
+  ASSERT_TRUE(keeper.run_once());
+  EXPECT_TRUE(trimmed_meanwhile);
+  EXPECT_LT(read(large).size(), 20u);
+}
+
 TEST_F(Keeper, ABatchOfMoreKeysThanFitIsTakenNevertheless) {
   keeping.compaction_memory_bytes = 1'000;
   open();

@@ -219,6 +219,58 @@ TEST_F(Machine, AMemberThatIsSilentExpires) {
   EXPECT_EQ(joins_[again].members.size(), 1u);
 }
 
+/// Their sessions decide, not how long they may take to join again.
+TEST_F(Machine, StaticMembersThatAreAbsentAreWaitedForWithoutHaste) {
+  auto brief = request("", "i");
+  brief.rebalance_timeout_ms = 0;
+  join(request(), "a");
+  join(brief, "b");
+  pass(200);
+  pass(200);
+  sync("a", {{"a", "1"}, {"b", "2"}});
+  ASSERT_EQ(group_.state(), GroupState::kStable);
+  ASSERT_TRUE(leave("a"));
+  ASSERT_EQ(group_.state(), GroupState::kPreparingRebalance);
+  int turns = 0;
+  while (group_.state() != GroupState::kEmpty && turns < 100) {
+    ++turns;
+    pass(std::max<int64_t>(0, *group_.next_deadline() - now_));
+  }
+  EXPECT_LE(turns, 12) << "ten seconds of its session";
+}
+
+TEST_F(Machine, AReplacedStaticMemberIsFencedAndNotUnknown) {
+  join(request("", "i"), "a");
+  pass(200);
+  sync("a", {{"a", "1"}});
+  join(request("", "i"), "b");
+  EXPECT_EQ(code(group_.heartbeat(now_, member("a"))), "FENCED_INSTANCE_ID");
+  EXPECT_EQ(code(leave("a")), "FENCED_INSTANCE_ID");
+  EXPECT_EQ(code(group_.heartbeat(now_, member("c"))), "UNKNOWN_MEMBER_ID");
+  EXPECT_EQ(code(group_.heartbeat(now_, member("b"))), "");
+}
+
+TEST(GroupSize, AMemberThatJoinsAgainIsCountedOnce) {
+  ClassicGroup::Limits limits;
+  limits.max_bytes = 100;
+  limits.initial_rebalance_delay_ms = 0;
+  ClassicGroup group("g", limits);
+  ClassicGroup::Effects effects;
+  JoinRequest request;
+  request.session_timeout_ms = request.rebalance_timeout_ms = 10'000;
+  request.protocol_type = "consumer";
+  request.protocols = {{"range", Bytes(70, 's')}};
+  group.join(0, 1, request, "a", effects);
+  request.member_id = "a";
+  group.join(0, 2, request, "", effects);
+  for (const auto& [ticket, answer] : effects.joins) EXPECT_FALSE(answer.error) << ticket;
+  request.member_id = "";
+  effects = {};
+  group.join(0, 3, request, "b", effects);
+  ASSERT_EQ(effects.joins.size(), 1u);
+  EXPECT_EQ(effects.joins[0].second.error->code, "GROUP_TOO_LARGE");
+}
+
 TEST_F(Machine, AHeldMemberDoesNotExpire) {
   stable({"a"});
   group_.hold("a");

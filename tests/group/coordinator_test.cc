@@ -210,6 +210,52 @@ TEST(GroupExpiry, ACommitJustBeforeItKeepsTheGroup) {
   EXPECT_EQ(coordinator->groups(), 0u);
 }
 
+TEST_P(Groups, AMemberWhoseCallerIsGoneLeaves) {
+  const std::string body = R"({"topics":["t"],"autoOffsetReset":"earliest"})";
+  node_.groups().join("g", body, "here", [](const Result<std::string>&) { return false; });
+  node_.pass(200);
+  node_.settle();
+  EXPECT_EQ(node_.coordinator().members(), 0u);
+  node_.groups().join("g", R"({"topics":["t"],"instanceId":"i"})", "here",
+                      [](const Result<std::string>&) { return false; });
+  node_.pass(200);
+  node_.settle();
+  EXPECT_EQ(node_.coordinator().members(), 1u) << "a static one is found again by its instance";
+}
+
+TEST_P(Groups, OffsetsOfDeletedTopicsGoWhileTheGroupIsInUse) {
+  node_.create_topic("gone", 2);
+  const bus::TopicPartition gone = node_.at("gone", 1);
+  ASSERT_EQ(node_.commit("g", {}, gone, 0), "");
+  auto member = join(spec());
+  ASSERT_TRUE(member);
+  ASSERT_EQ(node_.commit("g", member->identity(), node_.at("t", 0), 0), "");
+  node_.delete_topic("gone");
+  for (int i = 0; i < 3; ++i) {
+    node_.pass(61'000);
+    member = join(spec());
+    ASSERT_TRUE(member);
+  }
+  EXPECT_FALSE(node_.committed("g", gone));
+  EXPECT_TRUE(node_.committed("g", node_.at("t", 0)));
+}
+
+TEST_P(Groups, OneOfManyOffsetsIsDeletedInSeveralCommits) {
+  node_.create_topic("wide", 10'000);
+  std::vector<bus::ConsumedOffset> offsets(10'000);
+  const Uuid wide = node_.at("wide", 0).topic;
+  for (uint32_t i = 0; i < offsets.size(); ++i) offsets[i].from = {wide, i};
+  std::string code = "no answer";
+  node_.coordinator().commit("g", {}, std::move(offsets),
+                             [&](const Status& status) { code = status ? "" : status.error().code; });
+  node_.settle();
+  ASSERT_EQ(code, "");
+  EXPECT_EQ(node_.remove("g"), "");
+  EXPECT_TRUE(node_.log().view()->list(store::Table::kGroups, "", "", 10)->empty());
+  node_.restart();
+  EXPECT_EQ(node_.coordinator().groups(), 0u);
+}
+
 /// What could not be written for want of room is tried again, but not behind the deletion.
 TEST(GroupDeletion, OnAFullDiskIsForGood) {
   ManualClock clock{1'000'000};
@@ -316,7 +362,10 @@ TEST_P(Groups, LatestIsTheEndOfTheLogAtTheTimeOfJoining) {
   node_.produce(node_.at("t", 0), 2);
   std::string joined;
   node_.groups().join("g", R"({"topics":["t"],"autoOffsetReset":"latest"})", "here",
-                      [&](const Result<std::string>& json) { joined = json ? *json : to_string(json.error()); });
+                      [&](const Result<std::string>& json) {
+                        joined = json ? *json : to_string(json.error());
+                        return true;
+                      });
   node_.pass(200);
   const std::string id = nlohmann::json::parse(joined)["memberId"];
   node_.produce(node_.at("t", 0), 1);
@@ -386,6 +435,7 @@ TEST_P(BusFaults, StaticMemberIsForgottenOnRestart) {
   auto second = join(spec("i"));
   ASSERT_TRUE(first && second);
   EXPECT_EQ(second->generation, 1) << "it took its own place";
+  EXPECT_EQ(code(settle(first->member_id)), "FENCED_INSTANCE_ID") << "or two of one instance would join by turns";
   node_.restart();
   EXPECT_EQ(code(settle(first->member_id)), "UNKNOWN_MEMBER_ID");
   auto third = join(spec("i"));

@@ -275,7 +275,7 @@ void add_member_routes(Router& router, api::GroupsApi& groups, bus::CommitLog& l
          groups.join(
              std::string(request.params.string("group")), request.body, request.peer,
              [responder](Result<std::string> member) {
-               responder.try_respond(member ? Response::json(201, *std::move(member)) : problem(member.error()));
+               return responder.try_respond(member ? Response::json(201, *std::move(member)) : problem(member.error()));
              });
        }});
   router.add({.path = "/v1/groups/{group}/members/{member}",
