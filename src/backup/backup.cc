@@ -1,9 +1,15 @@
 #include "backup/backup.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "backup/files.h"
 #include "base/files.h"
@@ -14,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kIncomplete = ".incomplete";
+/// Marks what clear() may remove.
+constexpr const char* kUnfinished = "unfinished";
 constexpr const char *kData = "data", *kConfig = "config-node.properties", *kInfo = "backup-info",
                      *kDigests = "SHA256SUMS", *kRestoredConfig = "config-node.properties.restored";
 
@@ -54,6 +62,57 @@ Result<Digests> digests_of(const fs::path& backup, const Info& info) {
   return digests;
 }
 
+/// Of a directory of backups, until it goes; nullopt in it while somebody else has it.
+class DirectoryHold {
+ public:
+  static Result<std::optional<DirectoryHold>> take(const fs::path& directory) {
+    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return io_error("cannot open", directory);
+    DirectoryHold hold(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::optional(std::move(hold));
+    if (errno == EWOULDBLOCK) return std::nullopt;
+    return io_error("cannot lock", directory);
+  }
+  DirectoryHold(DirectoryHold&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  DirectoryHold& operator=(DirectoryHold&&) = delete;
+  ~DirectoryHold() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  explicit DirectoryHold(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+/// That what was listed is there and no more: somebody may have been at the directory meanwhile.
+Status check_complete(const fs::path& root, size_t expected) {
+  auto files = files_of(root);
+  if (!files) return tl::unexpected(std::move(files.error()));
+  if (files->size() == expected) return {};
+  return damaged(fmt::format("{} has {} files instead of the {} written", root.string(), files->size(), expected));
+}
+
+Status clear_held(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    std::error_code ignored;
+    if (!path.filename().native().ends_with(kIncomplete) || !entry->is_directory(ignored)) continue;
+    // One that was killed before it was marked is empty.
+    if (fs::exists(path / kUnfinished, ignored) || fs::is_empty(path, ignored)) found.push_back(path);
+  }
+  if (error) return failed_to("list", directory, error);
+  for (const fs::path& path : found) {
+    // The mark last: until then it can be found again.
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (entry.path().filename() != kUnfinished) fs::remove_all(entry.path(), error);
+    if (!error) fs::remove_all(path, error);
+    if (error) return failed_to("remove", path, error);
+  }
+  return {};
+}
+
 bool same_file_system(const fs::path& a, const fs::path& b) {
   struct stat first {
   }, second{};
@@ -84,7 +143,13 @@ Status copy_staged(const Request& request, const fs::path& into, const Progress&
 }
 
 Result<Info> fill(const Request& request, const fs::path& into, const Progress& progress) {
-  MILLRACE_TRY(make_directories(into));
+  std::error_code error;
+  // Never into somebody's directory.
+  if (!fs::create_directory(into, error)) {
+    if (!error) error = std::make_error_code(std::errc::file_exists);
+    return tl::unexpected(failed_to("create", into, error).error());
+  }
+  MILLRACE_TRY(write_file_durably(into / kUnfinished, ""));
   Digests digests;
   if (request.staging.empty() || same_file_system(into, request.staging.parent_path()))
     MILLRACE_TRY(request.copy_data(into / kData));
@@ -95,6 +160,7 @@ Result<Info> fill(const Request& request, const fs::path& into, const Progress& 
   if (!files) return tl::unexpected(std::move(files.error()));
   Info info = request.info;
   for (const std::string& file : *files) {
+    if (file == kUnfinished) continue;
     if (!digests.contains(file)) {
       auto one = digest(into / file, nullptr, progress);
       if (!one) return tl::unexpected(std::move(one.error()));
@@ -109,12 +175,16 @@ Result<Info> fill(const Request& request, const fs::path& into, const Progress& 
   if (!own) return tl::unexpected(std::move(own.error()));
   digests[kInfo] = *std::move(own);
   MILLRACE_TRY(write_file_durably(into / kDigests, format_digests(digests)));
+  MILLRACE_TRY(check_complete(into, digests.size() + 2));  // SHA256SUMS, and the mark.
+  fs::remove(into / kUnfinished, error);
+  if (error) return tl::unexpected(failed_to("remove", into / kUnfinished, error).error());
   MILLRACE_TRY(sync_tree(into));
   return info;
 }
 
 Status copy_all(const fs::path& backup, const Digests& digests, const fs::path& to, const Progress& progress) {
   const std::string prefix = std::string(kData) + "/";
+  size_t copied = 0;
   for (const auto& [path, wanted] : digests) {
     const bool is_data = path.starts_with(prefix);
     if (!is_data && path != kConfig) {
@@ -124,7 +194,9 @@ Status copy_all(const fs::path& backup, const Digests& digests, const fs::path& 
     const fs::path target = is_data ? to / path.substr(prefix.size()) : to / kRestoredConfig;
     MILLRACE_TRY(make_directories(target.parent_path()));
     MILLRACE_TRY(check_file(backup, path, wanted, &target, progress));
+    ++copied;
   }
+  MILLRACE_TRY(check_complete(to, copied));
   return sync_tree(to);
 }
 
@@ -149,9 +221,16 @@ Result<Info> create(const Request& request, const Progress& progress) {
   std::error_code error;
   if (fs::exists(to, error))
     return fail(ErrorKind::kAlreadyExists, "BACKUP_EXISTS", fmt::format("there is a backup {} already", to.string()));
-  MILLRACE_TRY(clear(request.directory));
+  auto hold = DirectoryHold::take(request.directory);
+  if (!hold) return tl::unexpected(std::move(hold.error()));
+  if (!*hold)
+    return fail(ErrorKind::kConflict, "BACKUP_RUNNING",
+                fmt::format("another process makes a backup in {}", request.directory.string()));
   fs::path partial = to;
   partial += kIncomplete;
+  (void)clear_held(request.directory);  // What cannot be removed is in nobody's way but of one of its name.
+  if (fs::exists(fs::symlink_status(partial, error)))
+    return fail(ErrorKind::kAlreadyExists, "BACKUP_EXISTS", fmt::format("{} is in the way", partial.string()));
   auto info = fill(request, partial, progress);
   if (info) {
     fs::rename(partial, to, error);
@@ -195,6 +274,7 @@ Status remove(const fs::path& backup) {
     fs::path removed = backup;
     removed += fmt::format(".{}{}", number, kIncomplete);
     if (fs::exists(fs::symlink_status(removed, error))) continue;
+    if (auto marked = write_file_durably(backup / kUnfinished, ""); !marked) return marked;
     fs::rename(backup, removed, error);
     return error ? failed_to("remove", backup, error) : Status{};
   }
@@ -202,15 +282,10 @@ Status remove(const fs::path& backup) {
 
 Status clear(const fs::path& directory) {
   std::error_code error;
-  std::vector<fs::path> found;
-  fs::directory_iterator entry(directory, error), end;
-  if (error == std::errc::no_such_file_or_directory) return {};
-  for (; !error && entry != end; entry.increment(error))
-    if (entry->path().filename().native().ends_with(kIncomplete)) found.push_back(entry->path());
-  if (error) return failed_to("list", directory, error);
-  for (const fs::path& path : found)
-    if (fs::remove_all(path, error); error) return failed_to("remove", path, error);
-  return {};
+  if (!fs::exists(directory, error) && !error) return {};
+  auto hold = DirectoryHold::take(directory);
+  if (!hold) return tl::unexpected(std::move(hold.error()));
+  return *hold ? clear_held(directory) : Status{};
 }
 
 Result<Info> verify(const fs::path& backup, const Progress& progress) {

@@ -13,8 +13,9 @@
 ///   config-node.properties    the configuration that was in force, every key
 ///   backup-info               what it is, as `key = value` lines
 ///   SHA256SUMS                a digest for each file, as sha256sum(1) writes and checks them
-/// While it is made its name ends in `.incomplete`. Nothing here knows of RocksDB: the copy is somebody else's, and
-/// a backup can be checked and restored where no daemon runs.
+/// While it is made, and while it is removed, its name ends in `.incomplete` and it holds a file `unfinished`. Whoever
+/// makes or clears backups in a directory holds a lock on it (flock), so several nodes may share one. Nothing here
+/// knows of RocksDB: the copy is somebody else's, and a backup can be checked and restored where no daemon runs.
 namespace millrace::backup {
 
 struct Info {
@@ -46,7 +47,7 @@ struct Request {
 };
 
 /// Makes a backup, after clear(), and removes what it has made when it fails. May take long; one at a time for one
-/// directory. Errors:
+/// directory. Errors: kConflict BACKUP_RUNNING when another process is at it,
 /// kAlreadyExists BACKUP_EXISTS, kIo FILE_IO, those of copy_data.
 Result<Info> create(const Request& request, const Progress& progress);
 
@@ -57,7 +58,8 @@ Result<Info> read_info(const std::filesystem::path& backup);
 /// From now on it is incomplete, whatever happens; its files go with the next clear(). Quick. Errors: kNotFound
 /// UNKNOWN_BACKUP, kIo FILE_IO.
 Status remove(const std::filesystem::path& backup);
-/// Removes all incomplete ones: what remove(), a kill or a failure left. Not beside create(). Errors: kIo FILE_IO.
+/// Removes all incomplete ones: what remove(), a kill or a failure left, nothing else of the kind. Does nothing while
+/// another process makes one there. Errors: kIo FILE_IO.
 Status clear(const std::filesystem::path& directory);
 
 /// Reads everything. Errors: as read_info(); kCorruption BACKUP_DAMAGED naming the first file that is missing, not the

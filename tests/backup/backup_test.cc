@@ -88,6 +88,8 @@ TEST_F(Backup, ListsCompleteOnesAndRemoves) {
   ASSERT_TRUE(create(request("two"), {}));
   ASSERT_TRUE(create(request("one"), {}));
   write(root() / "backups/three.incomplete/data/format", "x");
+  write(root() / "backups/three.incomplete/unfinished", "");
+  write(root() / "backups/photos.incomplete/summer", "not a backup's");
   write(root() / "backups/notes.txt", "x");
   fs::copy(made(), root() / "backups/renamed", fs::copy_options::recursive);
   auto found = list(root() / "backups");
@@ -102,8 +104,38 @@ TEST_F(Backup, ListsCompleteOnesAndRemoves) {
   EXPECT_EQ(list(root() / "backups")->size(), 1u);
   // What nobody names is removed as well.
   ASSERT_TRUE(clear(root() / "backups"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(root() / "backups"), {}), 3) << "two, renamed, notes.txt";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root() / "backups"), {}), 4) << "two, renamed, photos, notes.txt";
+  EXPECT_EQ(read(root() / "backups/photos.incomplete/summer"), "not a backup's");
+  EXPECT_EQ(code_of(create(request("photos"), {})), "BACKUP_EXISTS");
   EXPECT_TRUE(clear(root() / "no such directory"));
+}
+
+TEST_F(Backup, OthersLeaveTheOneAloneThatIsBeingMade) {
+  ASSERT_TRUE(create(request("old"), {}));
+  bool tried = false;
+  auto info = create(request("one"), [&](uint64_t) {
+    if (std::exchange(tried, true)) return true;
+    // As another node would that keeps its backups here as well.
+    EXPECT_TRUE(backup::remove(root() / "backups/old"));
+    EXPECT_TRUE(clear(root() / "backups"));
+    EXPECT_EQ(code_of(create(request("two"), {})), "BACKUP_RUNNING");
+    return true;
+  });
+  ASSERT_TRUE(info) << to_string(info.error());
+  EXPECT_TRUE(verify(made(), {}));
+  EXPECT_TRUE(tried);
+  ASSERT_TRUE(clear(root() / "backups"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root() / "backups"), {}), 1);
+}
+
+TEST_F(Backup, OneThatLostFilesWhileItWasMadeIsNoBackup) {
+  bool removed = false;
+  auto info = create(request("one"), [&](uint64_t) {
+    if (!std::exchange(removed, true)) fs::remove(root() / "backups/one.incomplete/config-node.properties");
+    return true;
+  });
+  EXPECT_FALSE(info);
+  EXPECT_TRUE(list(root() / "backups")->empty());
 }
 
 TEST_F(Backup, OneOnAnotherFileSystemIsCopiedStepByStep) {
@@ -141,6 +173,8 @@ TEST_F(Backup, AFailedOrInterruptedOneLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(root() / "backups"));
   // What a kill left is cleared away.
   write(root() / "backups/one.incomplete/data/old", "x");
+  write(root() / "backups/one.incomplete/unfinished", "");
+  write(root() / "backups/another.incomplete/unfinished", "");
   write(root() / "backups/another.incomplete/data/old", "x");
   ASSERT_TRUE(create(request("one"), {}));
   EXPECT_FALSE(fs::exists(made() / "data/old"));

@@ -95,6 +95,7 @@ TEST_F(BackupOfANode, MayLieOnAnotherFileSystem) {
   const std::filesystem::path other = "/dev/shm" / dir_.path().filename();
   const auto gone = std::shared_ptr<void>(nullptr, [&](void*) { std::filesystem::remove_all(other); });
   std::filesystem::create_directories(other / "killed.incomplete/data");
+  std::ofstream(other / "killed.incomplete/unfinished");
   Process daemon(kMillraced, daemon_on(dir_.path() / "data", {"--set", "storage.backupDirectory=" + other.string()}));
   const std::string server = url_of(daemon);
   run(server, {"topics", "create", "t"});
